@@ -1,0 +1,1 @@
+"""Multi-head attention, worked: by hand, in the open, at full speed."""
