@@ -30,9 +30,7 @@ def dot_product(Q: Step, K: Step, V: Step, *, mask: Step | None = None) -> Step:
     return scaled_dot_product(Q, K, V, mask=mask, scale=None)
 
 
-def scaled_dot_product(
-    Q: Step, K: Step, V: Step, *, mask: Step | None = None, scale: Scale = SQRT_D_K
-) -> Step:
+def scaled_dot_product(Q: Step, K: Step, V: Step, *, mask: Step | None = None, scale: Scale = SQRT_D_K) -> Step:
     """softmax(Q·Kᵀ/√d_k + mask)·V"""
     scores = product("scores", Q, transposed(K))
     weights = softmax(masked(scaled(scores, scale, Q), mask))
@@ -144,9 +142,7 @@ def joined_heads(
             "Give as many keys as values, and a number that divides the number of queries."
         )
     group = len(Q) // len(K)
-    each = [
-        scaled_dot_product(q, K[i // group], V[i // group], mask=mask, scale=scale) for i, q in enumerate(Q)
-    ]
+    each = [scaled_dot_product(q, K[i // group], V[i // group], mask=mask, scale=scale) for i, q in enumerate(Q)]
     symbol = None if heads is None or isinstance(heads, int) else heads
     joined = Step(Join(of=symbol), tuple(each), "joined")
     return checked(projected("output", joined, W_O, b_O))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
@@ -20,6 +20,9 @@ from headwork.ops import Add, Given, Join, Split, Transpose
 from headwork.readings.shapes import shapes
 from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named
 
+if TYPE_CHECKING:
+    from headwork.sheets.ready import Ready
+
 
 @dataclass(frozen=True)
 class Equality:
@@ -29,6 +32,13 @@ class Equality:
     left: Any  # sympy.Expr
     right: Any
     equal: bool
+
+    @property
+    def example(self) -> tuple[str, str]:
+        """What the two sides come to for some small numbers."""
+        numbers = _small_numbers(self.left - self.right)
+        one, other = (side.evalf(6, subs=numbers) for side in (self.left, self.right))
+        return str(one), str(other)
 
 
 @dataclass(frozen=True)
@@ -135,8 +145,18 @@ def _compare(left: Step, right: Step, known: dict[Step, SymbolMatrix], notation:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Equal as written, or after multiplying out."""
-    return bool(a == b or sympy.expand(a - b) == 0 or sympy.simplify(a - b) == 0)
+    """Equal as written; else unequal if some numbers tell them apart; else equal if algebra says so."""
+    if a == b:
+        return True
+    difference = a - b
+    if abs(difference.evalf(30, subs=_small_numbers(difference))) > 1e-20:
+        return False
+    return bool(sympy.expand(difference) == 0 or sympy.simplify(difference) == 0)
+
+
+def _small_numbers(expression: Any) -> dict[Any, Any]:
+    names = sorted(expression.free_symbols, key=str)
+    return {symbol: sympy.Rational(3 * i + 2, 2 * i + 7) for i, symbol in enumerate(names)}
 
 
 def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_model: int) -> tuple[Step, Step]:
@@ -163,18 +183,21 @@ def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_
 def _on(formula: str, X: Step, W: dict[str, list[Step]], W_O: Step) -> Step:
     """A formula on shared inputs; the wide projection is *defined* as the narrow ones side by side."""
     if formula == "multi_head":
-        return multi_head(X, *W.values(), W_O)
-    wide = [Step(Join(), tuple(parts), role) for role, parts in W.items()]
+        return multi_head(X, W["W_Q"], W["W_K"], W["W_V"], W_O)
+    wide = {role: Step(Join(), tuple(parts), role) for role, parts in W.items()}
     if formula == "multi_head_blocks":
-        return multi_head_blocks(X, *wide, W_O, heads=len(W["W_Q"]))
-    return FORMULAS[formula](X, *wide, W_O)
+        return multi_head_blocks(X, wide["W_Q"], wide["W_K"], wide["W_V"], W_O, heads=len(W["W_Q"]))
+    return FORMULAS[formula](X, W_O=W_O, **wide)
 
 
 def entry_claim(tokens: int = 2, keys: int = 2, d_k: int = 2) -> tuple[Step, Step]:
     """Q·Kᵀ, and the matrix whose entry (i, j) is row i of Q times row j of K."""
     Q, K = given("Q", (tokens, d_k)), given("K", (keys, d_k))
-    dots = [[product("dot", _row(Q, i, tokens), transposed(_row(K, j, keys))) for j in range(keys)] for i in range(tokens)]
-    return product("scores", Q, transposed(K)), _stacked([Step(Join(), tuple(row), "row") for row in dots], "scores")
+    rows = []
+    for i in range(tokens):
+        dots = [product("dot", _row(Q, i, tokens), transposed(_row(K, j, keys))) for j in range(keys)]
+        rows.append(Step(Join(), tuple(dots), "row"))
+    return product("scores", Q, transposed(K)), _stacked(rows, "scores")
 
 
 def row_claim(tokens: int = 2, keys: int = 2, d_v: int = 2) -> tuple[Step, Step]:
@@ -201,3 +224,35 @@ def _entry(matrix: Step, row: int, column: int, rows: int, columns: int) -> Step
 def _stacked(rows: Sequence[Step], role: str) -> Step:
     standing = Step(Join(), tuple(transposed(row) for row in rows), f"{role}_columns")
     return Step(Transpose(), (standing,), role)
+
+
+def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[str, Proof]]:
+    """The claims that a part's names stand for, each with its proof.
+
+    "scores[i,j]": an entry of Q·Kᵀ is a row of Q times a row of K. "head_output[i]": a row of A·V is a weighted sum.
+    Roles: multi_head and multi_head_blocks agree in them.
+    """
+    sizes = ready.sizes
+    tokens, keys, d_k, d_v = (_small(size) for size in (sizes.tokens, sizes.keys, sizes.d_k, sizes.d_v))
+    claims: list[tuple[str, Proof]] = []
+    roles = [name for name in find if "[" not in name]
+    for name in find:
+        if name == "scores[i,j]":
+            proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
+            claims.append(("Entry (i, j) of Q·Kᵀ is row i of Q times row j of K.", proof))
+        elif name == "head_output[i]":
+            proof = prove(*row_claim(tokens, keys, d_v), notation=notation)
+            claims.append(("Row i of the weights times V is the sum of the rows of V, weighted.", proof))
+        elif name not in roles:
+            raise HeadworkError(f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i] or a role")
+    if roles:
+        heads = sizes.heads if isinstance(sizes.heads, int) and sizes.heads > 1 else 2
+        text = f"One wide projection, split, and a projection for every head give the same {', '.join(roles)}."
+        last = () if "output" in roles else roles
+        claims.append((text, prove("multi_head", "multi_head_blocks", roles=last, notation=notation, heads=heads)))
+    return claims
+
+
+def _small(size: Any) -> int:
+    """A size to prove at: the problem's own where it is a small number, else 2."""
+    return size if isinstance(size, int) and size <= 4 else 2

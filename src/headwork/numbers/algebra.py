@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # Products name batches first, then heads, tokens and widths, as shapes do; other symbols follow by name.
 _ORDER = ("D", "B", "h", "n", "n_q", "n_k", "d", "d_k", "d_v")
+_LETTERS = "xcqsazhjkvw"  # entries: what stands on the left of a product comes first
 _RAISED = str.maketrans("0123456789-/", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟ")
 
 
@@ -85,16 +86,15 @@ def _signed(terms: list[str]) -> str:
     return first + "".join(f" − {t[1:]}" if t.startswith("−") else f" + {t}" for t in rest)
 
 
-def _factor_order(factor: Any) -> tuple[int, int, str]:
-    """Known symbols in their order, then others by name, sums last."""
+def _factor_order(factor: Any) -> tuple[int, int, int, str]:
+    """Sizes in their order, then entries as a product has them, then others by name; sums last."""
     names = sorted(str(s) for s in factor.free_symbols)
-    known = [_ORDER.index(name) for name in names if name in _ORDER]
-    return (int(factor.is_Add), min(known, default=len(_ORDER)), str(factor))
+    size = min((_ORDER.index(name) for name in names if name in _ORDER), default=len(_ORDER))
+    letter = min((_LETTERS.find(name[0]) % (len(_LETTERS) + 1) for name in names), default=0)
+    return (int(factor.is_Add), size, letter, str(factor))
 
 
 def _term_order(term: Any) -> tuple[int, str]:
     """Higher degree first, plain numbers last."""
-    degree = sum(
-        power for _, power in (f.as_base_exp() for f in term.as_ordered_factors()) if power.is_Integer
-    )
+    degree = sum(power for _, power in (f.as_base_exp() for f in term.as_ordered_factors()) if power.is_Integer)
     return (-int(degree) if term.free_symbols else 1, str(term))

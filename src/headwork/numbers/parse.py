@@ -129,6 +129,4 @@ class _Parser:
         return False
 
     def unreadable(self) -> NumberError:
-        return NumberError(
-            f"'{self.text}' is not a number; write 3, -0.25, 1/3, sqrt(2) or a sum or product of such"
-        )
+        return NumberError(f"'{self.text}' is not a number; write 3, -0.25, 1/3, sqrt(2) or a sum or product of such")

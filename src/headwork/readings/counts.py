@@ -70,9 +70,7 @@ def counts(last: Step, convention: Convention = BY_HAND, item_bytes: int = 4) ->
     """
     shape = shapes(last)
     return {
-        step: COUNTS[type(step.op)](
-            step, convention, item_bytes, shape[step], *(shape[s] for s in step.inputs)
-        )
+        step: COUNTS[type(step.op)](step, convention, item_bytes, shape[step], *(shape[s] for s in step.inputs))
         for step in in_order(last)
     }
 

@@ -71,8 +71,7 @@ def _divide(step: Step, scores: Matrix) -> Matrix:
 def _add(step: Step, left: Matrix, right: Matrix) -> Matrix:
     rows = right * len(left) if len(right) == 1 else right
     return tuple(
-        tuple(_plus(a, b) for a, b in zip(one, other, strict=True))
-        for one, other in zip(left, rows, strict=True)
+        tuple(_plus(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
     )
 
 

@@ -27,18 +27,13 @@ def symbols(
 def named(step: Step, shape: Shape, notation: Notation = PLAIN) -> SymbolMatrix:
     """A matrix of fresh symbols, called after the step in small letters: W_Q,1 has w_Q,1,1,1 …"""
     if not all(isinstance(size, int) for size in shape):
-        raise HeadworkError(
-            f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …"
-        )
+        raise HeadworkError(f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …")
     rows, columns = shape[-2:]
     name = notation.of(step)
     small = type(name)(name.base[0].lower() + name.base[1:], name.subscripts, name.transposed)
     first = notation.first_index
     return tuple(
-        tuple(
-            sympy.Symbol(str(small.with_subscripts(i + first, j + first)), real=True)
-            for j in range(int(columns))
-        )
+        tuple(sympy.Symbol(str(small.with_subscripts(i + first, j + first)), real=True) for j in range(int(columns)))
         for i in range(int(rows))
     )
 
@@ -51,8 +46,7 @@ def _given(step: Step) -> SymbolMatrix:
 def _matmul(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
     columns = [*zip(*right, strict=True)]
     return tuple(
-        tuple(sympy.Add(*(a * b for a, b in zip(row, column, strict=True))) for column in columns)
-        for row in left
+        tuple(sympy.Add(*(a * b for a, b in zip(row, column, strict=True))) for column in columns) for row in left
     )
 
 
@@ -65,9 +59,7 @@ def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
 
 def _add(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
     rows = right * len(left) if len(right) == 1 else right
-    return tuple(
-        tuple(a + b for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
-    )
+    return tuple(tuple(a + b for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True))
 
 
 def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:

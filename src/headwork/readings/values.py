@@ -29,8 +29,8 @@ def _given(step: Step) -> Array:
 def _divide(step: Step, scores: Array) -> Array:
     assert isinstance(step.op, Divide)
     by = step.op.by
-    number = float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by)
-    return np.divide(scores, number)
+    number: float = float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by)
+    return np.asarray(scores / number)
 
 
 def _softmax(step: Step, scores: Array) -> Array:
