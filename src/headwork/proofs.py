@@ -55,26 +55,27 @@ class Lemma:
 
 @dataclass(frozen=True)
 class Proof:
-    """The argument: lemmas in order, the last of them the claim itself."""
+    """The argument: lemmas in order, and the names of the steps that were claimed to agree."""
 
     lemmas: tuple[Lemma, ...]
+    claimed: tuple[Name, ...]
 
     @property
     def holds(self) -> bool:
-        return self.lemmas[-1].holds
+        return self.first_difference is None
 
     @property
     def first_difference(self) -> Equality | None:
-        """The first entry of the claim where the two sides differ."""
-        return next((entry for entry in self.lemmas[-1].entries if not entry.equal), None)
+        """The first entry where the two sides differ."""
+        return next((entry for lemma in self.lemmas for entry in lemma.entries if not entry.equal), None)
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __repr__(self) -> str:
-        from headwork.render.terminal import proof_text
+        from headwork.render.terminal import shown_text
 
-        return proof_text(self)
+        return shown_text(self)
 
 
 def prove(
@@ -100,7 +101,8 @@ def prove(
     lemmas = _lemmas(left, right, roles, notation)
     if not lemmas:
         raise HeadworkError("the two sides have no step in common to compare")
-    return Proof(tuple(lemmas))
+    names = tuple(lemma.name for lemma in lemmas)
+    return Proof(tuple(lemmas), names if roles else names[-1:])
 
 
 def _lemmas(left: Step, right: Step, roles: Collection[str], notation: Notation) -> list[Lemma]:

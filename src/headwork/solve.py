@@ -134,8 +134,8 @@ class _Solver:
         """The lines a page needs: what is asked, and what leads there and has not been shown."""
         handed = self.ready.handed_in(part)
         meaning = {**(self.known if not part.given else {}), **self.meaning(part)}
-        if part.given:
-            self.shown = {}  # the part starts anew from what it hands over
+        anew = set(self.ready.resting_on(handed.keys() - self.ready.handed.keys()))
+        self.shown = {step: rows for step, rows in self.shown.items() if step not in anew}
         asked = self.asked(part)
         wanted = self.wanted_rows(asked, handed)
         whole = {found.step for found in asked if found.row is None}

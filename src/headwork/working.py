@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from headwork.proofs import Proof
     from headwork.readings.counts import Convention, Count
+    from headwork.readings.moments import Moments
     from headwork.why_scale import Sample, Statement
+
+
+class Shown:
+    """Whatever prints itself, in a shell or a notebook, as the terminal page has it."""
+
+    def __repr__(self) -> str:
+        from headwork.render.terminal import shown_text
+
+        return shown_text(self)
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,8 @@ class Near:
     distance: Entry
 
 
-@dataclass(frozen=True)
-class Equation:
+@dataclass(frozen=True, repr=False)
+class Equation(Shown):
     """name = operation on operands = value. The value is None where only the shape is asked."""
 
     name: Name
@@ -62,14 +72,9 @@ class Equation:
         rows = [[float("-inf") if isinstance(x, Hidden) else to_float(x) for x in row] for row in self.value]
         return np.array(rows, dtype)
 
-    def __repr__(self) -> str:
-        from headwork.render.terminal import equation_text
 
-        return equation_text(self)
-
-
-@dataclass(frozen=True)
-class Arithmetic:
+@dataclass(frozen=True, repr=False)
+class Arithmetic(Shown):
     """One entry: the numbers that went in, and what came out. `terms` are as in `readings.entries.Origin`."""
 
     name: Name
@@ -79,22 +84,22 @@ class Arithmetic:
     result: Entry
 
 
-@dataclass(frozen=True)
-class Shapes:
+@dataclass(frozen=True, repr=False)
+class Shapes(Shown):
     """A table of names, formulas and shapes."""
 
     rows: tuple[Equation, ...]
 
 
-@dataclass(frozen=True)
-class Diagram:
+@dataclass(frozen=True, repr=False)
+class Diagram(Shown):
     """The whole graph, head by head."""
 
     rows: tuple[Equation, ...]
 
 
-@dataclass(frozen=True)
-class Counts:
+@dataclass(frozen=True, repr=False)
+class Counts(Shown):
     """A table of what every step costs; `times` is how many heads a row stands for."""
 
     rows: tuple[tuple[Equation, Count, Any], ...]
@@ -102,29 +107,36 @@ class Counts:
     convention: Convention
 
 
-@dataclass(frozen=True)
-class Derivation:
+@dataclass(frozen=True, repr=False)
+class MomentsTable(Shown):
+    """Mean and variance of every step's entries."""
+
+    rows: tuple[tuple[Equation, Moments], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Derivation(Shown):
     """Lines of algebra."""
 
     lines: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
-class Samples:
+@dataclass(frozen=True, repr=False)
+class Samples(Shown):
     """What drawing at random shows."""
 
     rows: tuple[Sample, ...]
 
 
-@dataclass(frozen=True)
-class Argument:
+@dataclass(frozen=True, repr=False)
+class Argument(Shown):
     """A proof, entry by entry."""
 
     claim: str
     proof: Proof
 
 
-Line = Equation | Arithmetic | Shapes | Diagram | Counts | Derivation | Samples | Argument
+Line = Equation | Arithmetic | Shapes | Diagram | Counts | MomentsTable | Derivation | Samples | Argument
 
 
 @dataclass(frozen=True)
@@ -136,8 +148,8 @@ class PartWorking:
     steps: tuple[Equation, ...]
 
 
-@dataclass(frozen=True)
-class ProblemWorking:
+@dataclass(frozen=True, repr=False)
+class ProblemWorking(Shown):
     """A problem with what is given and its parts worked."""
 
     problem: Problem
@@ -168,8 +180,8 @@ class ProblemWorking:
         return list(dict.fromkeys(s.role if s.head is None else f"{s.role}_{int(s.head) + first}" for s in steps))
 
 
-@dataclass(frozen=True)
-class Working:
+@dataclass(frozen=True, repr=False)
+class Working(Shown):
     """A solved sheet. `working["output"]`, `working["Q", 1]`; heads are counted as the sheet counts them."""
 
     title: str
@@ -182,8 +194,3 @@ class Working:
             except KeyError as error:
                 missing = error
         raise missing
-
-    def __repr__(self) -> str:
-        from headwork.render.terminal import working_text
-
-        return working_text(self)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 # Products name batches first, then heads, tokens and widths, as shapes do; other symbols follow by name.
 _ORDER = ("D", "B", "h", "n", "n_q", "n_k", "d", "d_k", "d_v")
-_LETTERS = "xcqsazhjkvw"  # entries: what stands on the left of a product comes first
+# Entries: what stands on the left of a product comes first.
+_LEFT_TO_RIGHT = ("x", "c", "q", "scores", "scaled", "z", "a", "weights", "head", "joined", "h", "k", "v", "w", "b")
 _RAISED = str.maketrans("0123456789-/", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟ")
 
 
@@ -71,7 +72,7 @@ def _power(expression: Any, multiply: str) -> str:
     base, power = expression.args
     if power.is_number and power.is_negative:
         return f"1/{_bracketed(base**-power, multiply)}"
-    if power == power.func(1) / 2:
+    if power.is_Rational and (power.p, power.q) == (1, 2):
         return f"√{_bracketed(base, multiply)}"
     return f"{_bracketed(base, multiply)}{str(power).translate(_RAISED)}"
 
@@ -90,11 +91,13 @@ def _factor_order(factor: Any) -> tuple[int, int, int, str]:
     """Sizes in their order, then entries as a product has them, then others by name; sums last."""
     names = sorted(str(s) for s in factor.free_symbols)
     size = min((_ORDER.index(name) for name in names if name in _ORDER), default=len(_ORDER))
-    letter = min((_LETTERS.find(name[0]) % (len(_LETTERS) + 1) for name in names), default=0)
-    return (int(factor.is_Add), size, letter, str(factor))
+    bases = [name.partition("_")[0] for name in names]
+    entry = min((_LEFT_TO_RIGHT.index(base) for base in bases if base in _LEFT_TO_RIGHT), default=99)
+    return (int(factor.is_Add), size, entry, str(factor))
 
 
 def _term_order(term: Any) -> tuple[int, str]:
     """Higher degree first, plain numbers last."""
-    degree = sum(power for _, power in (f.as_base_exp() for f in term.as_ordered_factors()) if power.is_Integer)
+    powers = [f.as_base_exp()[1] for f in term.as_ordered_factors() if f.free_symbols]
+    degree = sum(power for power in powers if power.is_Integer)
     return (-int(degree) if term.free_symbols else 1, str(term))

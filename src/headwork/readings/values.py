@@ -29,8 +29,8 @@ def _given(step: Step) -> Array:
 def _divide(step: Step, scores: Array) -> Array:
     assert isinstance(step.op, Divide)
     by = step.op.by
-    number: float = float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by)
-    return np.asarray(scores / number)
+    number: Array = np.array(float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by))
+    return np.divide(scores, number)
 
 
 def _softmax(step: Step, scores: Array) -> Array:
@@ -40,7 +40,8 @@ def _softmax(step: Step, scores: Array) -> Array:
     top = np.max(scores, axis=axis, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
     total = np.sum(powers, axis=axis, keepdims=True)
-    return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
+    weights: Array = np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
+    return weights
 
 
 def _split(step: Step, wide: Array) -> Array:

@@ -40,8 +40,14 @@ def _matmul(line: Arithmetic, style: Style) -> list[str]:
     lines = [f"{'=' if exact else '≈'} {products}"]
     if exact and len(line.terms) > 1:
         terms = [a * b for a, b in line.terms if not isinstance(a, Hidden) and not isinstance(b, Hidden)]
-        lines.append("= " + " + ".join(_number(term, style) for term in terms))
+        lines.append(f"= {signed_sum([cell(term, style)[0] for term in terms])}")
     return lines
+
+
+def signed_sum(terms: list[str]) -> str:
+    """4 + 0 − 24."""
+    first, *rest = terms
+    return first + "".join(f" − {t[1:]}" if t.startswith("−") else f" + {t}" for t in rest)
 
 
 def _divide(line: Arithmetic, style: Style) -> list[str]:

@@ -33,7 +33,7 @@ def _softmax(equation: Equation, scores: str) -> str:
 def _split(equation: Equation, wide: str) -> str:
     assert isinstance(equation.op, Split)
     if equation.block is None:
-        return f"block i of {wide}"
+        return f"block {equation.name.subscripts[-1]} of {wide}"
     first, last = equation.block
     return f"column {first} of {wide}" if first == last else f"columns {first}–{last} of {wide}"
 

@@ -39,18 +39,22 @@ def _at_point(text: str) -> tuple[str, str]:
 
 
 def beside(*blocks: Block | str, gap: str = " ") -> Block:
-    """Blocks side by side, each centred on the tallest; a plain text stands on the middle line."""
+    """Blocks side by side, their middle lines level; of an even number the upper one counts as the middle."""
     lines = [[block] if isinstance(block, str) else block for block in blocks]
-    height = max(map(len, lines))
-    padded = [_centred(block, height) for block in lines]
+    above = max(_middle(block) for block in lines)
+    below = max(len(block) - _middle(block) for block in lines)
+    padded = [_padded(block, above - _middle(block), above + below) for block in lines]
     return [gap.join(row).rstrip() for row in zip(*padded, strict=True)]
 
 
-def _centred(block: Block, height: int) -> Block:
-    width = max(map(len, block))
-    above = (height - len(block)) // 2
-    empty = " " * width
-    return [empty] * above + [line.ljust(width) for line in block] + [empty] * (height - len(block) - above)
+def _middle(block: Block) -> int:
+    return (len(block) - 1) // 2
+
+
+def _padded(block: Block, above: int, height: int) -> Block:
+    room = max(map(len, block))
+    lines = [line.ljust(room) for line in block]
+    return [" " * room] * above + lines + [" " * room] * (height - above - len(block))
 
 
 def width(block: Block) -> int:

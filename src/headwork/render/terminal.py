@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from headwork.working import (
     Diagram,
     Equation,
     Line,
+    MomentsTable,
     Near,
     PartWorking,
     ProblemWorking,
@@ -60,12 +61,30 @@ def pieces_text(page: Iterator[Piece]) -> str:
     return "\n".join(line for piece in page for line in piece.lines) + "\n"
 
 
-def equation_text(equation: Equation) -> str:
-    return pieces_text(_equation(equation, Page(Style()))).rstrip()
+def part_text(worked: PartWorking, style: Style) -> str:
+    """The lines of one part, without its heading."""
+    page = Page(style)
+    lines = [piece for line in worked.lines for piece in LINES[type(line)](line, page)]
+    return "\n".join([pieces_text(iter(lines)).strip("\n"), worked.part.answer]).strip("\n")
 
 
-def proof_text(proof: Proof) -> str:
-    return "\n".join(_proof(proof, Page(Style())))
+def line_pieces(line: Line, style: Style, width: int = WIDTH) -> Iterator[Piece]:
+    """One line on its own."""
+    yield from LINES[type(line)](line, Page(style, width))
+
+
+def shown_text(thing: object) -> str:
+    """A line, a problem, a proof or a whole working as a shell shows it."""
+    from headwork.proofs import Proof
+
+    if isinstance(thing, Working):
+        return working_text(thing)
+    if isinstance(thing, ProblemWorking):
+        return pieces_text(_problem(thing, None, Page(Style(thing.problem.places)))).strip("\n")
+    if isinstance(thing, Proof):
+        return "\n".join(_proof(thing, Page(Style())))
+    assert isinstance(thing, Line)
+    return pieces_text(line_pieces(thing, Style())).strip("\n")
 
 
 def pieces(working: Working, style: Style | None = None, width: int = WIDTH) -> Iterator[Piece]:
@@ -253,10 +272,23 @@ def _counts(line: Counts, page: Page) -> Iterator[Piece]:
         each = f" (each of {size_text(times)})" if times != 1 else ""
         rows.append((str(equation.name), f"= {formula_text(equation)}{each}", *_numbers(count)))
     rows.append(("total", "", *_numbers(line.total)))
-    yield Piece(["", *_indented(table(header, rows, left=2), 4)], "table")
+    for columns in _columns_that_fit(header, rows, page.width - 4):
+        chosen = [[row[i] for i in columns] for row in (header, *rows)]
+        yield Piece(["", *_indented(table(chosen[0], chosen[1:], left=2), 4)], "table")
     operations = _number(line.total.operations(line.convention))
     yield Piece(["", f"    operations in all: {operations}"], "formula")
     yield Piece(["", *("    " + row for row in _wrapped(line.convention.text, page.width - 4))], "note")
+
+
+def _columns_that_fit(header: Sequence[str], rows: list[tuple[str, ...]], room: int) -> list[list[int]]:
+    """Column numbers for one table, or for several that each repeat the names (columns 0 and 1)."""
+    widths = [max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header))]
+    tables = [[0, 1]]
+    for i in range(2, len(header)):
+        if len(tables[-1]) > 2 and sum(widths[j] for j in tables[-1]) + widths[i] > room:
+            tables.append([0, 1])
+        tables[-1].append(i)
+    return tables
 
 
 def _numbers(count: Any) -> tuple[str, ...]:
@@ -272,6 +304,21 @@ def _number(size: Any) -> str:
     import sympy
 
     return size_text(sympy.factor_terms(sympy.expand(size)))
+
+
+def _moments(line: MomentsTable, page: Page) -> Iterator[Piece]:
+    from headwork.numbers.algebra import algebra_text
+
+    rows = []
+    for equation, moment in line.rows:
+        mean, variance = ("?" if m is None else algebra_text(m) for m in (moment.mean, moment.variance))
+        rows.append((str(equation.name), _made(equation), mean, variance, moment.why_not))
+    yield Piece(["", *_indented(table(("", "", "mean", "variance", ""), rows, left=5), 4)], "table")
+
+
+def _made(equation: Equation) -> str:
+    formula = formula_text(equation)
+    return f"= {formula}" if formula else "drawn"
 
 
 def _derivation(line: Derivation, page: Page) -> Iterator[Piece]:
@@ -322,7 +369,7 @@ def _proof(proof: Proof, page: Page) -> Block:
                 break_long_words=False,
             )
     if proof.holds:
-        return [*lines, f"So both give the same {proof.lemmas[-1].name}, whatever the numbers.  ∎"]
+        return [*lines, f"So both give the same {', '.join(map(str, proof.claimed))}, whatever the numbers.  ∎"]
     difference = proof.first_difference
     assert difference is not None
     one, other = difference.example
@@ -355,6 +402,7 @@ LINES: Mapping[type[Line], Callable[[Any, Page], Iterator[Piece]]] = {
     Shapes: _shapes,
     Diagram: _diagram,
     Counts: _counts,
+    MomentsTable: _moments,
     Derivation: _derivation,
     Samples: _samples,
     Argument: _argument,

@@ -86,3 +86,10 @@ def _sheet(table: Mapping[str, Any]) -> Sheet:
         except HeadworkError as error:
             raise HeadworkError(f"problem {number}: {error}") from None
     return Sheet(title, tuple(read), str(table.get("summary", "")))
+
+
+def summaries() -> list[tuple[str, str]]:
+    """Every built-in sheet's name and one line about it, without reading its problems."""
+    folder = resources.files("headwork.sheets") / "library"
+    tables = ((name, tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))) for name in built_in())
+    return [(name, str(table["summary"])) for name, table in tables]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -107,6 +107,16 @@ class Ready:
         for index, size, what in ((found.row, rows, "rows"), (found.column, columns, "columns")):
             if index is not None and isinstance(size, int) and not 0 <= index < size:
                 raise HeadworkError(f"'{name}' lies outside: {what} go from {first} to {size - 1 + first}")
+        return found
+
+    def resting_on(self, changed: Collection[Step]) -> list[Step]:
+        """The steps that are made, directly or not, of some that changed."""
+        touched = set(changed)
+        found = []
+        for step in in_order(self.last):
+            if touched.intersection(step.inputs):
+                touched.add(step)
+                found.append(step)
         return found
 
     def computed(self) -> list[Step]:
