@@ -39,7 +39,8 @@ def divisor(by: Root | Real) -> Real:
     """What a `Divide` divides by, as a number."""
     if not isinstance(by, Root):
         return by
-    assert isinstance(by.of, int), "exact numbers need sizes in numbers"
+    if not isinstance(by.of, int):
+        raise HeadworkError(f"{by.name} is not known, so nothing can be divided by √{by.name}; add it under [sizes]")
     return root(by.of)
 
 

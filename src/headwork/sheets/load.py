@@ -62,15 +62,15 @@ def parse_sheet(text: str, source: str) -> Sheet:
     if not table:
         raise SheetError(f"{source} is empty; a sheet needs at least a formula and one [[part]]")
     try:
-        return _sheet(table)
+        return _sheet(table, source)
     except HeadworkError as error:
         raise SheetError(f"{source}: {error}") from None
 
 
-def _sheet(table: Mapping[str, Any]) -> Sheet:
+def _sheet(table: Mapping[str, Any], source: str) -> Sheet:
     if "problem" not in table:
         problem = read_problem({k: v for k, v in table.items() if k != "summary"}, "Sheet")
-        return Sheet(problem.title, (problem,), str(table.get("summary", "")))
+        return Sheet(problem.title, (problem,), str(table.get("summary", "")), source)
     if unknown := set(table) - _TOP:
         raise HeadworkError(
             f"unknown key '{min(unknown)}' beside [[problem]]; with several problems put it under each of them"
@@ -85,7 +85,7 @@ def _sheet(table: Mapping[str, Any]) -> Sheet:
             read.append(read_problem(problem, f"Problem {number}"))
         except HeadworkError as error:
             raise HeadworkError(f"problem {number}: {error}") from None
-    return Sheet(title, tuple(read), str(table.get("summary", "")))
+    return Sheet(title, tuple(read), str(table.get("summary", "")), source)
 
 
 def summaries() -> list[tuple[str, str]]:

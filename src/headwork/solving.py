@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, SheetError
 from headwork.graph import Step, needed, read
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
@@ -50,17 +50,13 @@ def solve(
     problems = [problem for problem in problems if problem.parts]
     if not problems:
         labels = ", ".join(dict.fromkeys(p.label for problem in loaded.problems for p in problem.parts))
-        raise HeadworkError(f"no part '{part}' on this sheet; there is {labels}")
-    if entry is not None:
-        return Working(loaded.title, (_solve_entry(problems, entry),))
-    worked = []
-    for number, problem in enumerate(problems, 1):
-        try:
-            worked.append(_solve_problem(problem))
-        except HeadworkError as error:
-            where = f"problem {number} ({problem.title}): " if len(problems) > 1 else ""
-            raise type(error)(f"{where}{error}") from None
-    return Working(loaded.title, tuple(worked))
+        raise SheetError(f"{loaded.source}: there is no part '{part}'; there is {labels}")
+    try:
+        if entry is not None:
+            return Working(loaded.title, (_solve_entry(problems, entry),))
+        return Working(loaded.title, tuple(_solve_problem(problem) for problem in problems))
+    except HeadworkError as error:
+        raise SheetError(f"{loaded.source}: {error}") from None
 
 
 def _adjusted(problem: Problem, part: str | None, places: int | None) -> Problem:
@@ -83,7 +79,10 @@ def _solve_entry(problems: list[Problem], entry: str) -> ProblemWorking:
 
 
 def _solve_problem(problem: Problem, only_asked: bool = False) -> ProblemWorking:
-    solver = _Solver(problem, only_asked)
+    try:
+        solver = _Solver(problem, only_asked)
+    except HeadworkError as error:
+        raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, {**solver.ready.handed}) for step in solver.in_page_order(solver.ready.handed))
     return ProblemWorking(problem, given, tuple(solver.part(part) for part in problem.parts))
 
@@ -100,8 +99,12 @@ class _Solver:
         self.known: dict[Step, Matrix] = {}  # worked out from the problem's own matrices, good for every part
 
     def part(self, part: Part) -> PartWorking:
-        lines = KINDS[part.kind](self, part)
-        steps = self.steps(part) if part.kind == "value" else ()
+        try:
+            lines = KINDS[part.kind](self, part)
+            steps = self.steps(part) if part.kind == "value" else ()
+        except HeadworkError as error:
+            where = f"problem '{self.problem.title}', part '{part.label}': " if part.label else ""
+            raise HeadworkError(f"{where}{error}") from None
         return PartWorking(part, tuple(lines), steps)
 
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
@@ -280,7 +283,7 @@ class _Solver:
             elif name in ("mean", "variance", "scale"):
                 lines.append(Derivation(derive(name, part.mean, part.variance)))
             else:
-                raise HeadworkError(f"part {part.label}: moments has mean, variance, scale and softmax, not '{name}'")
+                raise HeadworkError(f"moments has mean, variance, scale and softmax, not '{name}'")
         return lines
 
     def proofs(self, part: Part) -> list[Line]:
