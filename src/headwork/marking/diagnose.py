@@ -20,6 +20,7 @@ from headwork.sheets.ready import Found
 # An answer names a mistake only if it says enough: so many bits more than chance would give.
 ENOUGH_BITS = 11.0
 ENOUGH_BITS_FOR_TWO = 17.0
+ENOUGH_BITS_FOR_ROUNDING = 4.0  # so close to the right answer that chance is no rival
 
 Tags = tuple[str, ...]
 
@@ -59,7 +60,12 @@ class Table:
             return []
         stack = self.matrices[answer.shape]
         fits = np.flatnonzero(np.all(np.abs(stack - answer) <= within, axis=(1, 2)))
-        found = [self.tags[answer.shape][i] for i in fits if evidence(stack[i], right, within) >= enough]
+        found = []
+        for i in fits:
+            tags = self.tags[answer.shape][i]
+            least = ENOUGH_BITS_FOR_ROUNDING if tags == ("early-rounding",) else enough
+            if evidence(stack[i], right, within) >= least:
+                found.append(tags)
         return list(dict.fromkeys(found))
 
     def nearly(self, answer: Array, within: Array, right: Array, enough: float) -> list[Tags]:
@@ -154,7 +160,7 @@ class Diagnosis:
         answers, where they lead elsewhere than the truth does."""
         table = self.table(key, found, handed, 1)
         named = table.fitting(answer, within, right, ENOUGH_BITS)
-        if own is not None:
+        if own is not None and not named:
             named += self._from_own(found, answer, within, handed, own)
         named += [(slip,) for slip in slips.slips(answer, right, within)]
         if named:

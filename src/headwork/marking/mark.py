@@ -17,7 +17,7 @@ from headwork.graph import Step, needed, read
 from headwork.marking.answers import Answers, one_student
 from headwork.marking.diagnose import Diagnosis, advice, view
 from headwork.marking.marks import AnswerMark, Marks, PartMark, no_working
-from headwork.marking.predict import float_handed, to_array
+from headwork.marking.predict import float_handed
 from headwork.marking.questions import Answered, Question, questions
 from headwork.marking.rules import Rules
 from headwork.marking.symbolic import mark_symbolic
@@ -84,6 +84,7 @@ class Earlier:
     """What a student has answered so far in a problem: the numbers, and which of them were wrong."""
 
     exact: dict[Step, list[list[Any]]] = field(default_factory=dict)
+    near: dict[Step, Array] = field(default_factory=dict)
     wrong: dict[Step, int] = field(default_factory=dict)
     trivial: set[Step] = field(default_factory=set)
 
@@ -99,6 +100,7 @@ class ProblemMarker:
         self.asked: dict[str, tuple[Question, ...]] = {
             part.label: questions(part, self.ready) for part in problem.parts if part.kind in MARKED
         }
+        self._sources: dict[tuple[str, Step, frozenset[Step]], list[Step]] = {}
         self.handed: dict[str, dict[Step, Matrix]] = {}
         self.truth: dict[str, dict[Step, Matrix]] = {}
         self.near: dict[str, dict[Step, Array]] = {}
@@ -117,6 +119,15 @@ class ProblemMarker:
             meaning = {**meaning, **read(question.found.step, EXACT, meaning)}
         self.truth[part.label] = meaning
         self.near[part.label] = float_handed(meaning)
+
+    def sources(self, label: str, step: Step, answered: frozenset[Step]) -> list[Step]:
+        """Which of the steps answered before this one rests on, unless the part hands the step over."""
+        key = (label, step, answered)
+        if key not in self._sources:
+            handed = self.handed[label]
+            before = {s: None for s in answered if s is not step and s not in handed}
+            self._sources[key] = [s for s in needed(step, {**handed, **before}) if s in before]
+        return self._sources[key]
 
     def mark(self, given: Mapping[str, Mapping[str, Any]], prefix: str) -> list[PartMark]:
         earlier = Earlier()
@@ -185,9 +196,9 @@ class ProblemMarker:
 
     def within(self, answer: Numbers, near: Array) -> Array:
         """How far apart two numbers may lie and still count as the same, entry by entry."""
-        room = self.rules.tolerance.room
+        room = self.rules.tolerance.room_near
         places = self.problem.places
-        rooms = [[float(room(x, near[i, j], places)) for j, x in enumerate(row)] for i, row in enumerate(answer)]
+        rooms = [[room(x, near[i, j], places) for j, x in enumerate(row)] for i, row in enumerate(answer)]
         within: Array = np.maximum(np.array(rooms), 1e-9) * (1 + 1e-9)
         return within
 
@@ -195,9 +206,10 @@ class ProblemMarker:
         """The answer, laid over the truth, is what later answers may follow from."""
         step = found.step
         matrix = earlier.exact.setdefault(step, [list(row) for row in self.truth[part.label][step]])
-        for i, row in enumerate(answer):
-            for j, number in enumerate(row):
-                matrix[i + (found.row or 0)][j + (found.column or 0)] = number.value
+        near = earlier.near.setdefault(step, self.near[part.label][step].copy())
+        for i, row in enumerate(answer, found.row or 0):
+            for j, number in enumerate(row, found.column or 0):
+                matrix[i][j], near[i, j] = number.value, number.near
         if mark.verdict == "wrong":
             earlier.wrong[step] = earlier.wrong.get(step, 0) + 1
         if _trivial(matrix) and not _trivial(self.truth[part.label][step]):
@@ -258,29 +270,26 @@ class _Attempt:
 
     def _own_entry(self, i: int, j: int) -> Any:
         row, column = self._place(i, j)
-        return self._own_meaning()[self.question.found.step][row][column]
+        return self._own_meaning[self.question.found.step][row][column]
 
+    @cached_property
     def _own_meaning(self) -> dict[Step, Matrix]:
-        handed = {**self.marker.handed[self.part.label], **self._own_exact()}
-        handed.pop(self.question.found.step, None)
-        return read(self.question.found.step, EXACT, handed)
+        own = {step: tuple(map(tuple, self.earlier.exact[step])) for step in self._sources()}
+        return read(self.question.found.step, EXACT, {**self.marker.handed[self.part.label], **own})
 
     def _handed(self) -> dict[Step, Array]:
         near = self.marker.near[self.part.label]
         return {step: near[step] for step in self.marker.handed[self.part.label]}
 
-    def _own_exact(self) -> dict[Step, Matrix]:
-        """The student's earlier answers that this one rests on, unless the part hands the step over."""
-        step, handed = self.question.found.step, self.marker.handed[self.part.label]
-        before = {s: m for s, m in self.earlier.exact.items() if s is not step and s not in handed}
-        return {s: tuple(map(tuple, before[s])) for s in needed(step, {**handed, **before}) if s in before}
+    def _sources(self) -> list[Step]:
+        return self.marker.sources(self.part.label, self.question.found.step, frozenset(self.earlier.exact))
 
     def _own(self) -> dict[Step, Array] | None:
-        """The same in float64; None where there is nothing to follow from, or nothing worth it."""
-        exact = self._own_exact()
-        if not exact or self.earlier.trivial & exact.keys():
+        """The earlier answers that this one rests on; None where there are none, or none worth following."""
+        sources = self._sources()
+        if not sources or self.earlier.trivial.intersection(sources):
             return None
-        return {step: to_array(matrix) for step, matrix in exact.items()}
+        return {step: self.earlier.near[step] for step in sources}
 
     def _judged(self, wrong: list[tuple[int, int]], own: dict[Step, Array] | None, carried: int = 0) -> AnswerMark:
         """Wrong, and what it is consistent with."""
@@ -322,7 +331,7 @@ class _Attempt:
         row, column = self._place(*entry)
         step = self.question.found.step
         try:
-            meaning = self._own_meaning() if on_own else self.marker.truth[self.part.label]
+            meaning = self._own_meaning if on_own else self.marker.truth[self.part.label]
         except HeadworkError:
             return None
         came = origin(step, row, column, meaning)

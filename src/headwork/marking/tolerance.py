@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache
 from math import inf, isinf
 
 from headwork.errors import HeadworkError
@@ -36,6 +37,7 @@ class Number:
     places: int | None  # decimal places claimed; None for a fraction, a root or a sum
 
 
+@lru_cache(maxsize=20_000)  # a class writes the same few numbers over and over
 def read_number(text: str | int) -> Number:
     """A number and the places it claims; "-inf" is what a mask hides with.
 
@@ -101,12 +103,18 @@ class Tolerance:
         """How far from the right number the answer may lie."""
         if self.rule == "last-place":
             claimed = answer.places
-            return Fraction(10) ** -(asked if claimed is None else max(asked, claimed))
+            return _unit(asked if claimed is None else max(asked, claimed))[0]
         if self.rule == "places":
-            return Fraction(10) ** -self.places
+            return _unit(self.places)[0]
         if self.rule == "figures" and right:
             return Fraction(10) ** (exponent(Fraction(right)) + 1 - self.figures)
         return self.absolute + self.relative * abs(Fraction(right)) if self.rule == "within" else Fraction(0)
+
+    def room_near(self, answer: Number, right: float, asked: int) -> float:
+        """The same in float64."""
+        if self.rule == "last-place":
+            return _unit(asked if answer.places is None else max(asked, answer.places))[1]
+        return float(self.room(answer, right, asked))
 
     def accepts(self, answer: Number, near: float, right: Callable[[], Entry], asked: int) -> bool:
         """Whether the answer is right. float64 decides what is clear, exact arithmetic, on demand, what is not.
@@ -117,15 +125,22 @@ class Tolerance:
         """
         if isinstance(answer.value, Hidden) or isinf(near):
             return answer.near == near
-        room = self.room(answer, near, asked)
+        about = self.room_near(answer, near, asked)
         apart = abs(answer.near - near)
-        if not abs(apart - float(room)) <= CLEAR * (1 + abs(near)):
-            return apart < float(room)
+        if not abs(apart - about) <= CLEAR * (1 + abs(near)):
+            return apart < about
+        room = self.room(answer, near, asked)
         exact = right()
         assert not isinstance(exact, Hidden)
         if self.rule in ("exact", "within"):
             return not _beyond(answer.value, exact, room)
         return _inside(answer.value, exact, room)
+
+
+@cache
+def _unit(places: int) -> tuple[Fraction, float]:
+    """One unit in a decimal place."""
+    return Fraction(10) ** -places, 10.0**-places
 
 
 def _inside(answer: Real, right: Exact, room: Fraction) -> bool:
