@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headwork.errors import HeadworkError
+from headwork.marking import cli as marking
 
 app = typer.Typer(
     help="Multi-head attention, worked: by hand, in the open, at full speed.",
@@ -185,6 +186,10 @@ def moments(
         drawn = sample(0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
         lines.append(Samples(drawn))
     _show_lines(*lines)
+
+
+app.command()(marking.mark)
+app.command()(marking.new)
 
 
 def _sizes(**sizes: str | None) -> dict[str, Any]:

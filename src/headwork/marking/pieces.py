@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from functools import reduce
 
 from headwork.graph import Step
-from headwork.ops import Add, Given, Join, MatMul, Split, Transpose
+from headwork.ops import Add, Join, MatMul, Split, Transpose
 
 
 def relabelled(step: Step, like: Step) -> Step:
-    """The same numbers under another step's name."""
-    if isinstance(step.op, Given):  # an input is known by its own step: joining it alone gives its numbers
-        return Step(Join(), (step,), like.role, like.head)
-    return Step(step.op, step.inputs, like.role, like.head)
+    """The same numbers under another step's name. Joining it alone keeps the step itself, which may be handed over."""
+    return Step(Join(), (step,), like.role, like.head)
 
 
 def row_block(step: Step, part: int, of: int) -> Step:
