@@ -10,16 +10,18 @@ from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
     from headwork.configure import counts, moments, shapes
+    from headwork.marking.inspecting import inspect
     from headwork.marking.mark import mark
     from headwork.proofs import prove
     from headwork.sheets.load import load
     from headwork.solving import solve
 
-__all__ = ["HeadworkError", "counts", "load", "mark", "moments", "prove", "shapes", "solve"]
+__all__ = ["HeadworkError", "counts", "inspect", "load", "mark", "moments", "prove", "shapes", "solve"]
 
 # Loaded when first used, so that `import headwork` costs next to nothing.
 _HOME = {
     "counts": "headwork.configure",
+    "inspect": "headwork.marking.inspecting",
     "load": "headwork.sheets.load",
     "mark": "headwork.marking.mark",
     "moments": "headwork.configure",

@@ -188,6 +188,7 @@ def moments(
     _show_lines(*lines)
 
 
+app.command()(marking.inspect)
 app.command()(marking.mark)
 app.command()(marking.new)
 

@@ -110,6 +110,20 @@ def _write(pieces: Iterator[str], output: Path | None) -> None:
         raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
 
 
+def inspect(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="package.module:function or file.py:function.")],
+    seconds: Annotated[float, typer.Option(min=1, help="It is stopped after so long.")] = 60.0,
+    megabytes: Annotated[int, typer.Option(min=64, help="So much memory it may take.")] = 4096,
+) -> None:
+    """What is wrong with this attention? A function, or a torch module, compared with the formula."""
+    from headwork.marking.inspecting import inspect as look
+
+    found = look(target, seconds=seconds, megabytes=megabytes)
+    typer.echo(str(found))
+    if not found.agrees:
+        raise typer.Exit(1)
+
+
 def new(
     output: Annotated[Path, typer.Option(help="The directory to write to; made where there is none.")],
     formula: Annotated[str, typer.Option(help="As in `headwork shapes`.")] = "multi_head",

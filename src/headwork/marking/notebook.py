@@ -22,7 +22,7 @@ def notebook_answers(text: str) -> dict[str, Any]:
     except ImportError:
         raise HeadworkError("is a notebook; to read one, run: pip install 'headwork[notebook]'") from None
     try:
-        notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+        notebook = nbformat.reads(text, as_version=4)
     except RecursionError:
         raise HeadworkError("holds nesting too deep to read") from None
     except Exception:  # nbformat has a dozen errors of its own, and of jsonschema's, for a broken file
