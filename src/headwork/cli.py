@@ -138,7 +138,7 @@ def prove(
     tokens: Annotated[int, typer.Option(min=1, max=8)] = 2,
     d_model: Annotated[int | None, typer.Option(min=1, max=64, help="2·heads unless given.")] = None,
 ) -> None:
-    """Prove that two formulas agree, entry by entry, or show where they differ."""
+    """Prove that two formulas agree, or show where they differ."""
     if sheet is not None:
         _show_sheet(sheet, "prove", own_parts=True)
         return
@@ -166,7 +166,7 @@ def moments(
     d_k: SizeOption = "D",
     seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
 ) -> None:
-    """Mean and variance of every step, derived, predicted and sampled: why √d_k."""
+    """Why √d_k: mean and variance, derived and sampled."""
     if sheet is not None:
         _show_sheet(sheet, "moments", own_parts=True)
         return
