@@ -1,0 +1,125 @@
+// NumPy arrays, through the buffer protocol, into the kernel's structures. What an argument may be is checked in Python,
+// which can say it better; here only what would be unsafe is refused.
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+#include "attention.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+// bfloat16 has no code in the buffer protocol: it comes as the unsigned 16-bit numbers that hold its bits.
+hw_type type_of(const Py_buffer &buffer) {
+    const char *format = buffer.format ? buffer.format : "B";
+    if (*format == '=' || *format == '<' || *format == '@') ++format;
+    switch (format[1] ? 0 : *format) {
+    case 'f': return HW_FLOAT32;
+    case 'd': return HW_FLOAT64;
+    case 'e': return HW_FLOAT16;
+    case 'H': return HW_BFLOAT16;
+    case '?': return HW_BOOL;
+    default: throw nb::type_error((std::string("no kernel for elements of format ") + buffer.format).c_str());
+    }
+}
+
+// Where the head, row and column axes stand, counted from the end; 0 = not there.
+struct Axes {
+    int head, row, column;
+};
+constexpr Axes heads_first{3, 2, 1}, tokens_first{2, 3, 1}, one_head{0, 2, 1}, rows_only{2, 1, 0};
+
+class View {
+  public:
+    View(nb::handle object, bool writable) {
+        if (object.is_none()) return;
+        if (PyObject_GetBuffer(object.ptr(), &buffer_, writable ? PyBUF_FULL : PyBUF_FULL_RO) != 0) throw nb::python_error();
+    }
+    View(const View &) = delete;
+    View &operator=(const View &) = delete;
+    ~View() {
+        if (buffer_.obj) PyBuffer_Release(&buffer_);
+    }
+
+    int rank() const { return buffer_.ndim; }
+    int64_t size(int from_end) const { return from_end >= 1 && from_end <= rank() ? buffer_.shape[rank() - from_end] : 1; }
+    int64_t stride(int from_end) const { return size(from_end) == 1 ? 0 : buffer_.strides[rank() - from_end]; }
+    const void *data() const { return buffer_.buf; }
+    int64_t bytes() const { return buffer_.len; }
+
+    hw_array array(Axes axes, int inner) const {
+        hw_array array{};
+        if (!buffer_.obj) return array;
+        array.data = static_cast<char *>(buffer_.buf);
+        array.type = type_of(buffer_);
+        array.head = stride(axes.head);
+        array.row = stride(axes.row);
+        // A single column has no stride of its own; its size stands in, so that it counts as contiguous.
+        array.column = size(axes.column) == 1 && axes.column ? buffer_.itemsize : stride(axes.column);
+        for (int i = 0; i < HW_BATCH_AXES; ++i) array.batch[HW_BATCH_AXES - 1 - i] = stride(inner + 1 + i);
+        return array;
+    }
+
+  private:
+    Py_buffer buffer_{};
+};
+
+void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse, nb::handle weights,
+             nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
+             int threads) {
+    const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
+    const View out_view(out, true), lse_view(lse, true), weights_view(weights, true);
+    const bool single = out_view.rank() == 2;
+    const Axes axes = single ? one_head : swapped ? tokens_first : heads_first;
+    if (out_view.rank() < 2 || out_view.rank() > 3 + HW_BATCH_AXES) throw nb::value_error("too many axes");
+    hw_attention call{};
+    int64_t items = 1;
+    for (int i = 0; i < HW_BATCH_AXES; ++i) items *= call.batch[HW_BATCH_AXES - 1 - i] = out_view.size(4 + i);
+    call.heads = q_view.size(axes.head);
+    call.kv_heads = k_view.size(axes.head);
+    call.tokens = q_view.size(axes.row);
+    call.keys = k_view.size(axes.row);
+    call.d_k = q_view.size(1);
+    call.d_v = v_view.size(1);
+    call.q = q_view.array(axes, 3);
+    call.k = k_view.array(axes, 3);
+    call.v = v_view.array(axes, 3);
+    call.out = out_view.array(axes, 3);
+    call.mask = mask_view.array(heads_first, 3);
+    if (mask_view.size(1) == 1) call.mask.column = 0; // one column speaks for every key
+    call.lse = lse_view.array(rows_only, 2);
+    call.weights = weights_view.array(heads_first, 3);
+    if (!spans.is_none()) {
+        if (spans_view.bytes() != items * static_cast<int64_t>(sizeof(hw_span))) throw nb::value_error("one span per batch item");
+        call.spans = static_cast<const hw_span *>(spans_view.data());
+    }
+    call.offset = offset;
+    call.left = left;
+    call.right = right;
+    call.scale = scale;
+    call.softcap = softcap;
+    call.threads = threads;
+    int failed;
+    {
+        nb::gil_scoped_release released;
+        failed = hw_forward(&call);
+    }
+    if (failed) {
+        PyErr_NoMemory();
+        throw nb::python_error();
+    }
+}
+
+} // namespace
+
+NB_MODULE(_native, module) {
+    module.def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
+               nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("swapped"),
+               nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
+               nb::arg("threads"));
+    module.def("cpu", [] { return hw_cpu(); });
+    module.def("use_cpu", [](const char *name) { return hw_use_cpu(name) == 0; });
+    module.def("threads", [] { return hw_threads(); });
+    module.def("thread_runtime", [] { return hw_thread_runtime(); });
+}
