@@ -67,6 +67,7 @@ std::atomic<const Kernel *> &chosen() {
 using namespace headwork;
 
 int hw_forward(const hw_attention *call) {
+    if (call->heads == 0 || call->kv_heads == 0) return 0;
     return chosen().load()->forward(call, call->threads > 0 ? call->threads : default_threads());
 }
 

@@ -70,14 +70,11 @@ template <class T, int NV, int KT> HW_INLINE void adjust(Vec<T> (&s)[KT][NV], co
 // s = scores − top, hidden ones −∞.
 template <class T, int NV, int KT, Kind kind>
 HW_INLINE void score_tile(Vec<T> (&s)[KT][NV], const Panel<T> &panel, const Block<T> &block, const Vec<T> (&top)[NV], int64_t j) {
-    constexpr bool plain = kind != Kind::general;
-    // Starting the accumulators at −top makes the subtraction free.
-    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) s[i][v] = plain ? -top[v] : Vec<T>{};
+    // Starting the sums at −top would save the subtraction, but round every step to the size of `top`.
+    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) s[i][v] = Vec<T>{};
     dot_tile<T, NV, KT>(s, panel.q, block.k + j * block.k_row, block.k_row, block.d_k);
-    if constexpr (!plain) {
-        adjust<T, NV, KT>(s, block, j);
-        HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) s[i][v] -= top[v];
-    }
+    if constexpr (kind == Kind::general) adjust<T, NV, KT>(s, block, j);
+    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) s[i][v] -= top[v];
     if constexpr (kind != Kind::plain) hide<T, NV, KT>(s, *block.seen, j);
 }
 
@@ -87,16 +84,10 @@ template <class T, int NV, int KT> HW_INLINE void highest(Vec<T> (&high)[NV], co
         HW_UNROLL for (int v = 0; v < NV; ++v) high[v] = larger<T>(s[i][v], high[v]);
 }
 
-// p = 2^s, added to the sums
-template <class T, int NV, int KT> HW_INLINE void emit(const Vec<T> (&s)[KT][NV], T *p, T *sums) {
-    Vec<T> sum[NV];
-    HW_UNROLL for (int v = 0; v < NV; ++v) sum[v] = load<T>(sums + v * W<T>);
-    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) {
-        const Vec<T> e = exp2<T>(s[i][v]);
-        store<T>(p + (i * NV + v) * W<T>, e);
-        sum[v] += e;
-    }
-    HW_UNROLL for (int v = 0; v < NV; ++v) store<T>(sums + v * W<T>, sum[v]);
+// p = 2^s
+template <class T, int NV, int KT> HW_INLINE void emit(const Vec<T> (&s)[KT][NV], T *p) {
+    HW_UNROLL for (int i = 0; i < KT; ++i)
+        HW_UNROLL for (int v = 0; v < NV; ++v) store<T>(p + (i * NV + v) * W<T>, exp2<T>(s[i][v]));
 }
 
 template <class T> HW_INLINE void scale_rows(T *rows, int64_t count, int64_t stride, Vec<T> factor) {
@@ -119,17 +110,15 @@ __attribute__((noinline, cold)) void rebase_tile(Panel<T> &panel, const Block<T>
         const Vec<T> so_far = load<T>(sum + v * W<T>);
         store<T>(top + v * W<T>, raised);
         store<T>(sum + v * W<T>, so_far * factor);
-        if (any<T>(so_far != T(0))) {
-            scale_rows<T>(panel.o + v * W<T>, block.d_v, lanes, factor);
-            scale_rows<T>(block.p + done * lanes + v * W<T>, j - done, lanes, factor);
-        }
+        if (any<T>(so_far != T(0))) scale_rows<T>(panel.o + v * W<T>, block.d_v, lanes, factor);
+        scale_rows<T>(block.p + done * lanes + v * W<T>, j - done, lanes, factor);
         HW_UNROLL for (int i = 0; i < KT; ++i) {
             const Vec<T> less = s[i][v] - raised;
             s[i][v] = s[i][v] == -infinity<T> && raised == -infinity<T> ? s[i][v] : less;
         }
     }
     if constexpr (kind != Kind::plain) hide<T, NV, KT>(s, *block.seen, j);
-    emit<T, NV, KT>(s, block.p + j * lanes, sum);
+    emit<T, NV, KT>(s, block.p + j * lanes);
 }
 
 template <class T, int NV, int KT, Kind kind>
@@ -143,7 +132,7 @@ HW_INLINE void weigh_tile(Panel<T> &panel, const Block<T> &block, int64_t done, 
     IVec<T> above{};
     HW_UNROLL for (int v = 0; v < NV; ++v) above |= high[v] > T(headroom);
     if (__builtin_expect(any<T>(above), 0)) return rebase_tile<T, NV, KT, kind>(panel, block, done, j);
-    emit<T, NV, KT>(s, block.p + j * lanes, tops_row + lanes);
+    emit<T, NV, KT>(s, block.p + j * lanes);
 }
 
 // The weights of the keys [from, to) of the block; those from `done` on are not mixed yet.

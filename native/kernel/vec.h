@@ -47,6 +47,8 @@ template <class T> HW_INLINE Vec<T> load(const T *from) {
 
 template <class T> HW_INLINE void store(T *to, Vec<T> v) { __builtin_memcpy(to, &v, sizeof v); }
 
+template <class T> HW_INLINE void add_to(T *to, Vec<T> v) { store<T>(to, load<T>(to) + v); }
+
 template <class T> HW_INLINE Vec<T> splat(T x) { return x - Vec<T>{}; }
 
 // b where either is NaN, as the instruction has it.
