@@ -1,25 +1,13 @@
-// A call from beginning to end: every thread takes items from one counter until none is left.
-#ifndef HEADWORK_KERNEL_FORWARD_H
-#define HEADWORK_KERNEL_FORWARD_H
+// A call worked in panels: the general path.
+#ifndef HEADWORK_KERNEL_PANELS_H
+#define HEADWORK_KERNEL_PANELS_H
 
-#include "../scratch.h"
-#include "../threads.h"
 #include "ends.h"
 #include "plan.h"
 #include "runs.h"
+#include "team.h"
 
 namespace headwork::HW_CPU {
-
-// Memory handed out from one piece, in whole cache lines.
-struct Carve {
-    char *memory;
-    int64_t used = 0;
-    template <class T> T *take(int64_t count) {
-        T *const here = reinterpret_cast<T *>(memory + used);
-        used += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
-        return here;
-    }
-};
 
 template <class T> constexpr int64_t padded(int64_t count) { return (count + W<T> - 1) / W<T> * W<T>; }
 
@@ -34,21 +22,16 @@ template <class T> bool direct(const hw_array &array) {
     return array.type == type && array.column == size && aligned && batch && row < far;
 }
 
-template <class T> struct Call {
+template <class T> struct PanelCall {
     const hw_attention &of;
     const Plan<T> plan;
-    T *partial = nullptr;       // for every part of the keys: the states of all panels
-    int32_t *waiting = nullptr; // for every panel: the parts that are not done
-    int64_t next = 0;
-    int32_t failed = 0;
-
-    int64_t state_size() const { return (of.d_v + 2) * max_lanes<T>; }
-    T *state(int64_t slot, int64_t part) const { return partial + (slot * plan.parts + part) * state_size(); }
+    Team<T> team{plan.items, plan.parts, (of.d_v + 2) * max_lanes<T>};
 };
 
-template <class T> struct Worker {
-    Call<T> &call;
+template <class T> struct PanelWorker {
+    PanelCall<T> &call;
     const hw_attention &of = call.of;
+    Walk<T> walk{call.plan};
     bool k_direct = direct<T>(of.k), v_direct = direct<T>(of.v);
     Panel<T> *panel = nullptr;
     Block<T> block{};
@@ -61,7 +44,7 @@ template <class T> struct Worker {
         const bool masked = of.mask.data && of.mask.type != HW_BOOL;
         panel = from.take<Panel<T>>(panels_per_item);
         T *const q = from.take<T>(call.plan.per_item * of.d_k * lanes);
-        T *const o = from.take<T>(call.plan.per_item * call.state_size());
+        T *const o = from.take<T>(call.plan.per_item * call.team.state_size);
         block.p = from.take<T>(tile);
         block.raw = of.weights.data ? from.take<T>(tile) : nullptr;
         block.bias = masked ? from.take<T>(tile) : nullptr;
@@ -71,20 +54,17 @@ template <class T> struct Worker {
         k_copy = k_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_k));
         v_copy = v_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_v));
         wide = from.take<typename Shape<T>::Wider>(of.d_v);
-        if (!memory) return from.used;
-        for (int64_t i = 0; i < call.plan.per_item; ++i) {
-            panel[i].q = q + i * of.d_k * lanes;
-            panel[i].o = o + i * call.state_size();
-        }
-        return from.used;
-    }
-
-    void prepare() {
         block.call = &of;
         block.d_k = of.d_k;
         block.d_v = of.d_v;
         block.cap = static_cast<T>(of.softcap * 1.4426950408889634074);
-        block.biased = of.mask.data && of.mask.type != HW_BOOL;
+        block.biased = masked;
+        if (!memory) return from.used;
+        for (int64_t i = 0; i < call.plan.per_item; ++i) {
+            panel[i].q = q + i * of.d_k * lanes;
+            panel[i].o = o + i * call.team.state_size;
+        }
+        return from.used;
     }
 
     // Rows of a block of keys or values, in place or copied (and converted) to scratch.
@@ -110,7 +90,8 @@ template <class T> struct Worker {
         }
     }
 
-    void work(const Item &item) {
+    void work(int64_t index) {
+        const Item item = walk.at(index);
         const Group group(of, item.batch, item.kv_head);
         const Cut<T> cut{group.lanes};
         const int64_t part = call.plan.part_keys(group.span.keys);
@@ -134,13 +115,13 @@ template <class T> struct Worker {
             if (call.plan.parts == 1 || hand_in(panel[i], item, item.slot + i)) finish(panel[i], group, wide);
     }
 
-    // Leaves the state of one part for whoever finishes the last: that one adds all parts up, in order.
+    // Leaves the state of one part; true with the state of all parts, for whoever was last.
     bool hand_in(Panel<T> &one, const Item &item, int64_t slot) {
         const int64_t lanes = one.vectors * W<T>, size = (of.d_v + 2) * lanes;
-        __builtin_memcpy(call.state(slot, item.part), one.o, size * sizeof(T));
-        if (__atomic_sub_fetch(&call.waiting[slot], 1, __ATOMIC_ACQ_REL) > 0) return false;
-        __builtin_memcpy(one.o, call.state(slot, 0), size * sizeof(T));
-        for (int64_t part = 1; part < call.plan.parts; ++part) add(one.o, call.state(slot, part), lanes);
+        __builtin_memcpy(call.team.state(slot, item.part), one.o, size * sizeof(T));
+        if (!call.team.last_of(slot)) return false;
+        __builtin_memcpy(one.o, call.team.state(slot, 0), size * sizeof(T));
+        for (int64_t part = 1; part < call.plan.parts; ++part) add(one.o, call.team.state(slot, part), lanes);
         return true;
     }
 
@@ -157,43 +138,12 @@ template <class T> struct Worker {
             store<T>(state + top + i, both);
         }
     }
-
-    void run() {
-        char *const memory = static_cast<char *>(scratch(carve(nullptr)));
-        if (!memory) {
-            __atomic_store_n(&call.failed, 1, __ATOMIC_RELAXED);
-            return;
-        }
-        carve(memory);
-        prepare();
-        Walk<T> walk{call.plan};
-        for (;;) {
-            const int64_t index = __atomic_fetch_add(&call.next, 1, __ATOMIC_RELAXED);
-            if (index >= call.plan.items) return;
-            work(walk.at(index));
-        }
-    }
 };
 
-template <class T> int forward(const hw_attention &of, int threads) {
-    Call<T> call{of, Plan<T>(of, threads)};
-    if (call.plan.items == 0) return 0;
-    if (call.plan.parts > 1) {
-        Carve sizes{nullptr};
-        sizes.take<T>(call.plan.panels * call.plan.parts * call.state_size());
-        sizes.take<int32_t>(call.plan.panels);
-        char *const memory = static_cast<char *>(shared_scratch(sizes.used));
-        if (!memory) return 1;
-        Carve from{memory};
-        call.partial = from.take<T>(call.plan.panels * call.plan.parts * call.state_size());
-        call.waiting = from.take<int32_t>(call.plan.panels);
-        for (int64_t i = 0; i < call.plan.panels; ++i) call.waiting[i] = static_cast<int32_t>(call.plan.parts);
-    }
-    constexpr double worth_a_thread = 2e5;
-    const double useful = 1 + call.plan.work / worth_a_thread;
-    threads = static_cast<int>(least<int64_t>(least<int64_t>(threads, call.plan.items), static_cast<int64_t>(least(useful, 1e6))));
-    in_parallel(threads, [](void *data) { Worker<T>{*static_cast<Call<T> *>(data)}.run(); }, &call);
-    return call.failed;
+template <class T> int forward_in_panels(const hw_attention &of, int threads) {
+    PanelCall<T> call{of, Plan<T>(of, threads)};
+    if (!call.team.reserve(call.plan.panels)) return 1;
+    return run_team<PanelWorker<T>>(call, threads, call.plan.work);
 }
 
 } // namespace headwork::HW_CPU
