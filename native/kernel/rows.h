@@ -42,7 +42,8 @@ HW_INLINE void dot_rows(T *dots, const T *q, const char *k, int64_t k_row, int64
         Vec<T> key[KT];
         HW_UNROLL for (int j = 0; j < KT; ++j) key[j] = load_as<T, S>(k + j * k_row + c * sizeof(S));
         HW_UNROLL for (int r = 0; r < R; ++r) {
-            const Vec<T> query = load<T>(q + r * d_k + c);
+            Vec<T> query = load<T>(q + r * d_k + c);
+            hold(query);
             HW_UNROLL for (int j = 0; j < KT; ++j) sum[r][j] += query * key[j];
         }
     }
@@ -52,7 +53,7 @@ HW_INLINE void dot_rows(T *dots, const T *q, const char *k, int64_t k_row, int64
 
 template <class T, class S, int R>
 void score_rows(const RowBlock<T> &block, int row0, const char *k, int64_t keys, bool more) {
-    constexpr int KT = 8 / R;
+    constexpr int KT = R == 1 ? 8 : R == 2 ? 4 : 3;
     const hw_attention &call = *block.call;
     const int64_t bytes = call.d_k * static_cast<int64_t>(sizeof(S));
     const T *q = block.q + row0 * call.d_k;

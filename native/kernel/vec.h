@@ -51,6 +51,15 @@ template <class T> HW_INLINE void add_to(T *to, Vec<T> v) { store<T>(to, load<T>
 
 template <class T> HW_INLINE Vec<T> splat(T x) { return x - Vec<T>{}; }
 
+// Holds v in a register: GCC would rather read it from memory again for every use, and loads are what runs short.
+template <class V> HW_INLINE void hold(V &v) {
+#if defined(__x86_64__) && (HW_BYTES == 16 || (HW_BYTES == 32 && defined(__AVX__)) || defined(__AVX512F__))
+    asm("" : "+v"(v));
+#else
+    (void)v;
+#endif
+}
+
 // b where either is NaN, as the instruction has it.
 template <class T> HW_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
 #if HW_BYTES == 32 && defined(__AVX__)

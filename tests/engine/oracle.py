@@ -1,4 +1,6 @@
-"""Attention as the formula has it, row by row and without a thought for speed: what the engine is judged by."""
+"""Attention as the formula has it, row by row and without a thought for speed: what the engine is judged
+by.
+"""
 
 from typing import Any
 
@@ -56,7 +58,9 @@ def prepared(
     lengths: Any = None,
     layout: str = "bhsd",
 ) -> Prepared:
-    """(scores with the mask added, values, which may be read), heads first and repeated, in the type `sort`."""
+    """(scores with the mask added, values, which may be read), heads first and repeated, in the type
+    `sort`.
+    """
     if layout == "bshd" and q.ndim > 2:
         q, k, v = (a.swapaxes(-2, -3) for a in (q, k, v))
     batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
@@ -75,7 +79,9 @@ def prepared(
         length = int(lengths[item])
         start = positions(tokens, keys, causal, None if offsets is None else int(offsets[item]), length)
         here = None if allowed is None else allowed[at]
-        seen[at] = visible_row(at[-1], keys, causal=causal, window=window, offset=start, length=length, mask=here)
+        seen[at] = visible_row(
+            at[-1], keys, causal=causal, window=window, offset=start, length=length, mask=here
+        )
     scores = (q @ k.swapaxes(-1, -2)) * sort(scale)
     if softcap is not None:
         scores = sort(softcap) * np.tanh(scores / sort(softcap))
@@ -111,7 +117,7 @@ def attention(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Arra
 def plain(q: Array, k: Array, v: Array, **options: Any) -> Array:
     """What anybody would write in NumPy, in the accumulation type: the measure of precision."""
     if q.ndim == 2:
-        return plain(q[None], k[None], v[None], **options)[0]
+        return np.asarray(plain(q[None], k[None], v[None], **options)[0])
     with np.errstate(all="ignore"):
         sort = np.float64 if q.dtype == np.float64 else np.float32
         scores, v, seen = prepared(q, k, v, sort=sort, **options)

@@ -25,6 +25,9 @@ def forward(
 ) -> None:
     """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16."""
 
+def plain(q: object, k: object, v: object, causal: bool, threads: int) -> _Array | None:
+    """The result for three arrays of one type and rank that fit; None where they need a closer look."""
+
 def cpu() -> str:
     """The instruction set in use."""
 

@@ -1,7 +1,7 @@
 """Which code works attention out here: the compiled kernel for this CPU, or NumPy.
 
-`HEADWORK_CPU` names one (`baseline`, `avx2`, `avx512` or `numpy`), `HEADWORK_THREADS` how many threads it uses;
-both are read when this module is first imported.
+`HEADWORK_CPU` names one (`baseline`, `avx2`, `avx512` or `numpy`), `HEADWORK_THREADS` how many threads it
+uses; both are read when this module is first imported.
 """
 
 import os
@@ -37,17 +37,19 @@ def backend() -> Backend:
 def _load() -> tuple[ModuleType | None, str]:
     wanted = os.environ.get("HEADWORK_CPU", "")
     if wanted and wanted not in CPUS:
-        raise HeadworkError(f"HEADWORK_CPU is {wanted!r}. Choose one of {', '.join(CPUS)}, or leave it unset.")
+        raise HeadworkError(f"HEADWORK_CPU is {wanted!r}. Choose {', '.join(CPUS)}, or leave it unset.")
     if wanted == "numpy":
         return None, "HEADWORK_CPU asks for NumPy"
     try:
         from headwork.engine import _native
     except ImportError as error:
         if wanted:
-            raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, but there is no compiled kernel: {error}") from None
+            raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, but no kernel was compiled: {error}") from None
         return None, f"no compiled kernel: {error}"
     if wanted and not _native.use_cpu(wanted):
-        raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, which this machine cannot run. Leave it unset: the best is chosen.")
+        raise HeadworkError(
+            f"HEADWORK_CPU is {wanted!r}, which this machine cannot run. Leave it unset: the best is chosen."
+        )
     return _native, ""
 
 

@@ -1,7 +1,7 @@
-"""The same attention in NumPy, a block of tokens and a block of keys at a time: where there is no compiled kernel.
+"""The same attention in NumPy, a block of tokens and a block of keys at a time: where no kernel was compiled.
 
-For every row it keeps `top`, the largest score so far, Σ exp(s − top) and Σ exp(s − top)·v, and scales the sums down
-when `top` rises: the whole matrix of scores is never stored.
+For every row it keeps `top`, the largest score so far, Σ exp(s − top) and Σ exp(s − top)·v, and scales the
+sums down when `top` rises: the whole matrix of scores is never stored.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwork.engine.arguments import Array, Call
+from headwork.engine.arguments import Call
+from headwork.engine.arrays import Array
 
 TOKENS = 128  # in a block
 KEYS = 512
@@ -27,7 +28,9 @@ def forward(call: Call) -> None:
 
 @dataclass(slots=True)
 class Group:
-    """One key head of one batch item, and the query heads that read it: q is (heads, tokens, d_k), k (keys, d_k)."""
+    """One key head of one batch item and the query heads that read it: q is (heads, tokens, d_k), k (keys,
+    d_k).
+    """
 
     call: Call
     q: Array
@@ -57,16 +60,16 @@ def groups(call: Call) -> Iterator[Group]:
         if weights is not None:
             weights[at] = 0
         for head in range(kv_heads):
-            mine = (*at, slice(head * each, (head + 1) * each), rows)
+            mine = slice(head * each, (head + 1) * each)
             yield Group(
                 call,
-                q[mine],
-                k[(*at, head, columns)],
-                v[(*at, head, columns)],
-                out[mine],
-                None if mask is None else mask[mine][..., columns],
-                None if lse is None else lse[mine],
-                None if weights is None else weights[mine][..., columns],
+                q[at][mine, rows],
+                k[at][head, columns],
+                v[at][head, columns],
+                out[at][mine, rows],
+                None if mask is None else mask[at][mine, rows, columns],
+                None if lse is None else lse[at][mine, rows],
+                None if weights is None else weights[at][mine, rows, columns],
                 offset,
             )
 
@@ -99,7 +102,9 @@ class Rows:
         self.q = group.q[:, tokens].astype(call.accumulates)
         position = np.arange(tokens.start, tokens.stop) + group.offset
         self.first = np.maximum(position - call.left, 0) if call.left >= 0 else np.zeros_like(position)
-        self.last = np.minimum(position + call.right + 1, keys) if call.right >= 0 else np.full_like(position, keys)
+        self.last = np.full_like(position, keys)
+        if call.right >= 0:
+            self.last = np.minimum(position + call.right + 1, keys)
         reads = self.first < self.last
         self.span = (int(self.first[reads].min()), int(self.last[reads].max())) if reads.any() else (0, 0)
 
@@ -121,7 +126,7 @@ class Rows:
             scores = scores.astype(self.q.dtype, copy=False)
         if self.group.mask is not None and self.group.mask.dtype != np.bool_:
             scores += self.group.mask[:, self.tokens, keys].astype(self.q.dtype)
-        return np.where(visible, scores, self.q.dtype.type(-np.inf))
+        return np.asarray(np.where(visible, scores, self.q.dtype.type(-np.inf)))
 
 
 def work(rows: Rows) -> None:
@@ -146,12 +151,13 @@ def work(rows: Rows) -> None:
 
 def mixed(p: Array, v: Array, visible: NDArray[np.bool_]) -> Array:
     """p·v, where a value that is not finite reaches only the rows that may read it: 0·NaN is not 0."""
-    odd = ~np.isfinite(v).all(-1)
+    odd: NDArray[np.bool_] = np.asarray(~np.isfinite(v).all(-1))
     if not odd.any() or visible.all():
         return np.asarray(p @ v)
     out = p @ np.where(odd[:, None], 0, v)
     for key in np.flatnonzero(odd):
-        np.add(out, p[..., key, None] * v[key], out=out, where=np.broadcast_to(visible[..., key, None], out.shape))
+        reads = np.broadcast_to(visible[..., key, None], out.shape)
+        np.add(out, p[..., key, None] * v[key], out=out, where=reads)
     return np.asarray(out)
 
 
@@ -173,7 +179,9 @@ def finish(rows: Rows, out: Array, top: Array, total: Array, seen: NDArray[np.bo
 
 
 def careful(rows: Rows, head: int, token: int) -> None:
-    """One row again in wider arithmetic: scores that overflowed give the limit, a NaN that may be read comes through."""
+    """One row again in wider arithmetic: scores that overflowed give the limit, a visible NaN comes
+    through.
+    """
     group, call = rows.group, rows.call
     wide = np.longdouble if rows.q.dtype == np.float64 else np.float64
     visible = rows.visible(slice(0, group.k.shape[0]))

@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headwork.engine.arguments import Layout, accumulator, floats, is_swapped
+from headwork.engine.arrays import Layout, accumulator, floats, is_swapped
 from headwork.errors import HeadworkError, ShapeError
 
 
 def merge(
     outs: Sequence[ArrayLike], lses: Sequence[ArrayLike], *, layout: Layout = "bhsd"
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Attention over all keys, from attention over parts of them: Σ exp(lse_i − lse)·out_i, lse = log Σ exp(lse_i).
+    """Attention over all keys from attention over parts of them: Σ exp(lse_i − lse)·out_i, lse = log Σ
+    exp(lse_i).
 
-    outs: (…, heads, tokens, d_v) each, or (…, tokens, heads, d_v) with layout="bshd"; lses: (…, heads, tokens) each
-    → (out, lse) of the same shapes. A part that had no key to read, lse = −∞, adds nothing.
+    outs: (…, heads, tokens, d_v) each, or (…, tokens, heads, d_v) with layout="bshd"; lses: (…, heads,
+    tokens) each → (out, lse) of the same shapes. A part that had no key to read, lse = −∞, adds nothing.
 
     >>> from headwork.engine import attention
     >>> q, k, v = np.random.default_rng(0).standard_normal((3, 4, 8))
@@ -51,9 +52,18 @@ def by_row(share: NDArray[Any], swapped: bool) -> NDArray[Any]:
 
 def check(outs: list[NDArray[Any]], lses: list[NDArray[Any]], swapped: bool) -> None:
     if not outs or len(outs) != len(lses):
-        raise HeadworkError(f"merge got {len(outs)} outs and {len(lses)} lses: give one lse for every out, and one part at least.")
+        raise HeadworkError(
+            f"merge got {len(outs)} outs and {len(lses)} lses: give one part at least, and an lse for "
+            f"every out."
+        )
     for out, lse in zip(outs, lses, strict=True):
         if out.shape != outs[0].shape or out.dtype != outs[0].dtype:
-            raise ShapeError(f"outs are {outs[0].dtype} {outs[0].shape} and {out.dtype} {out.shape}: all parts have one shape and type.")
+            raise ShapeError(
+                f"outs are {outs[0].dtype} {outs[0].shape} and {out.dtype} {out.shape}: all parts have one "
+                f"shape "
+                "and type."
+            )
         if out.ndim < 2 or by_row(lse, swapped).shape[:-1] != out.shape[:-1]:
-            raise ShapeError(f"out is {out.shape} but its lse is {lse.shape}: one number for every head and token.")
+            raise ShapeError(
+                f"out is {out.shape} but its lse is {lse.shape}: one number for every head and token."
+            )
