@@ -106,7 +106,7 @@ template <class T> struct CarefulRow {
             __builtin_memcpy(lane.lse, &lse, sizeof lse);
         }
         if (!lane.weights) return;
-        for (int64_t key = 0; key < group.span.keys; ++key) {
+        for (int64_t key = 0; key < call.keys; ++key) {
             T p;
             __builtin_memcpy(&p, lane.weights + key * call.weights.column, sizeof p);
             p = bias_hides(key) ? 0 : static_cast<T>(p * inverse);

@@ -115,7 +115,7 @@ template <class T> void finish(const Panel<T> &panel, const Group &group, typena
             CarefulRow<T>{group, lane}.work(wide);
             continue;
         }
-        if (lane.weights) write_weights<T>(lane, group.span.keys, tops[i], sums[i]);
+        if (lane.weights) write_weights<T>(lane, call.keys, tops[i], sums[i]);
         if (!lane.lse) continue;
         const T lse = log_sum(tops[i], sums[i]);
         __builtin_memcpy(lane.lse, &lse, sizeof lse);

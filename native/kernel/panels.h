@@ -99,7 +99,7 @@ template <class T> struct PanelWorker {
         for (int64_t i = 0; i < item.panels; ++i) {
             Panel<T> &one = panel[i];
             begin(one, group, cut.lane0(item.panel0 + i), cut.count(item.panel0 + i));
-            if (of.weights.data) clear_weights(one, group.span.keys);
+            if (of.weights.data) clear_weights(one, of.keys);
             first = least(first, one.first);
             last = most(last, one.last);
         }

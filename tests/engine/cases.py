@@ -48,14 +48,10 @@ def differences(a: Array, b: Array) -> Array:
     return apart
 
 
-def assert_as_good_as_plain(
-    got: Array, q: Array, k: Array, v: Array, layout: str = "bhsd", **options: Any
-) -> None:
-    """At most twice the error of plain NumPy at the same precision, both against a finer type, and one last
-    place.
+def assert_as_good_as_plain(got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
+    """At most twice the error of plain NumPy at the same precision, against a finer type, and a last place.
 
-    The error is the root of the mean square: the largest of a few hundred errors is a matter of luck, in
-    both.
+    The error is the root of the mean square: the largest of a few hundred errors is a matter of luck.
     """
     finer, _, _ = oracle.attention(q, k, v, **options)
     plain = oracle.plain(q, k, v, **options).astype(q.dtype)
