@@ -47,6 +47,12 @@ typedef struct {
 // the number of threads. Returns 0, or 1 when memory ran out: then nothing in `out` is to be relied on.
 int hw_forward(const hw_attention *call);
 
+// What the machine can do at best: float32 operations and bytes read a second, measured on `data`.
+typedef struct {
+    double operations, bytes;
+} hw_limits;
+hw_limits hw_measure(const char *data, int64_t bytes, int threads);
+
 // The instruction set in use: "baseline", "avx2" or "avx512".
 const char *hw_cpu(void);
 

@@ -1,6 +1,7 @@
 // NumPy arrays, through the buffer protocol, into the kernel's structures. What an argument may be is checked in Python,
 // which can say it better; here only what would be unsafe is refused.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 
 #include <cmath>
 
@@ -175,6 +176,12 @@ NB_MODULE(_native, module) {
                nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
                nb::arg("threads"));
     module.def("plain", &plain, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal"), nb::arg("threads"));
+    module.def("measure", [](nb::handle data, int threads) {
+        const View view(data, false);
+        nb::gil_scoped_release released;
+        const hw_limits limits = hw_measure(static_cast<const char *>(view.data()), view.bytes(), threads);
+        return std::make_pair(limits.operations, limits.bytes);
+    }, nb::arg("data"), nb::arg("threads"));
     module.def("cpu", [] { return hw_cpu(); });
     module.def("use_cpu", [](const char *name) { return hw_use_cpu(name) == 0; });
     module.def("threads", [] { return hw_threads(); });

@@ -12,6 +12,7 @@ namespace headwork {
 #define HW_DECLARE(cpu)                                                                                                \
     namespace cpu {                                                                                                    \
     int forward_call(const hw_attention *, int);                                                                       \
+    void measure_limits(hw_limits *, const char *, int64_t, int);                                                      \
     }
 HW_DECLARE(baseline)
 #ifdef HEADWORK_X86
@@ -24,6 +25,7 @@ namespace {
 struct Kernel {
     const char *name;
     int (*forward)(const hw_attention *, int);
+    void (*limits)(hw_limits *, const char *, int64_t, int);
     bool (*runs)();
 };
 
@@ -44,10 +46,10 @@ bool has_avx512() {
 
 const Kernel kernels[] = { // the best first
 #ifdef HEADWORK_X86
-    {"avx512", avx512::forward_call, has_avx512},
-    {"avx2", avx2::forward_call, has_avx2},
+    {"avx512", avx512::forward_call, avx512::measure_limits, has_avx512},
+    {"avx2", avx2::forward_call, avx2::measure_limits, has_avx2},
 #endif
-    {"baseline", baseline::forward_call, [] { return true; }},
+    {"baseline", baseline::forward_call, baseline::measure_limits, [] { return true; }},
 };
 
 const Kernel *best() {
@@ -69,6 +71,12 @@ using namespace headwork;
 int hw_forward(const hw_attention *call) {
     if (call->heads == 0 || call->kv_heads == 0) return 0;
     return chosen().load()->forward(call, call->threads > 0 ? call->threads : default_threads());
+}
+
+hw_limits hw_measure(const char *data, int64_t bytes, int threads) {
+    hw_limits limits;
+    chosen().load()->limits(&limits, data, bytes, threads > 0 ? threads : default_threads());
+    return limits;
 }
 
 const char *hw_cpu() { return chosen().load()->name; }

@@ -1,5 +1,6 @@
 // Compiled once for every instruction set, with HW_CPU its name and HW_BYTES its vector width.
 #include "decode.h"
+#include "limits.h"
 #include "panels.h"
 
 namespace headwork::HW_CPU {
@@ -10,6 +11,11 @@ template <class T> int forward(const hw_attention &call, int threads) {
 
 int forward_call(const hw_attention *call, int threads) {
     return call->q.type == HW_FLOAT64 ? forward<double>(*call, threads) : forward<float>(*call, threads);
+}
+
+void measure_limits(hw_limits *limits, const char *data, int64_t bytes, int threads) {
+    limits->operations = fma_limit(threads);
+    limits->bytes = read_limit(data, bytes, threads);
 }
 
 } // namespace headwork::HW_CPU

@@ -42,13 +42,13 @@ def onnx_attention(
 ) -> Outputs:
     """softmax(Q·Kᵀ·scale)·V as ONNX defines it.
 
-    Q (batch, heads, tokens, d_k) or (batch, tokens, heads·d_k) with `q_num_heads` and `kv_num_heads`; Y alike.
-    Keys and values follow the past ones, (batch, kv_heads, past, d). Token 0 stands after the past, or, with
-    `nonpad_kv_seqlen`, the last token at the last real key. A mask shorter than the keys hides the rest.
+    Q (batch, heads, tokens, d_k), or (batch, tokens, heads·d_k) with `q_num_heads` and `kv_num_heads`; Y
+    alike. Keys and values follow the past ones, (batch, kv_heads, past, d). Token 0 stands after the past;
+    with `nonpad_kv_seqlen`, the last token at the last real key. A mask shorter than the keys hides the rest.
 
     Sums are float32 at least; a `softmax_precision` of float64 works everything out in float64. The matrix of
-    scores is returned if `qk_matmul_output_mode` is given: 0 scaled, 1 after the softcap, 2 after the masks, 3 the
-    weights.
+    scores is returned if `qk_matmul_output_mode` is given: 0 scaled, 1 after the softcap, 2 after the masks,
+    3 the weights.
 
     >>> x = np.eye(2, dtype=np.float32)[None, None]
     >>> onnx_attention(x, x, x, is_causal=1).Y[0, 0].round(2).tolist()
@@ -95,8 +95,8 @@ def split(array: Array, heads: int | None) -> Array:
     """(batch, tokens, heads·d) → (batch, heads, tokens, d)"""
     if not heads or array.shape[2] % heads:
         raise ShapeError(
-            f"a 3-D input is {array.shape}, heads {heads}: give q_num_heads and kv_num_heads that divide the last "
-            "axis."
+            f"a 3-D input is {array.shape}, heads {heads}: give q_num_heads and kv_num_heads that divide the "
+            "last axis."
         )
     return array.reshape(*array.shape[:2], heads, -1).swapaxes(1, 2)
 
