@@ -188,6 +188,18 @@ def moments(
     _show_lines(*lines)
 
 
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the longest cases.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Keep the figures, for comparison across commits.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw ratios and growth, as .svg or .png.")] = None,
+) -> None:
+    """Time the engine beside torch, ONNX Runtime, JAX and NumPy."""
+    from headwork.engine.bench import run
+
+    run(quick=quick, json_path=json, plot=plot)
+
+
 def _sizes(**sizes: str | None) -> dict[str, Any]:
     return {name: int(size) if size.isdecimal() else size for name, size in sizes.items() if size is not None}
 
