@@ -16,7 +16,7 @@ import pytest
 import headwork
 from headwork.render.json import working_json
 from headwork.render.terminal import working_text
-from headwork.sheets.load import built_in
+from headwork.sheets.shelf import built_in
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -88,7 +88,7 @@ def test_solving_numbers_needs_no_sympy() -> None:
 
 
 def test_listing_sheets_loads_neither_numpy_nor_sympy() -> None:
-    loaded = loaded_by("from headwork.sheets.load import summaries; summaries()")
+    loaded = loaded_by("from headwork.sheets.shelf import summaries; summaries()")
     assert not loaded.intersection([*HEAVY, "numpy"])
 
 

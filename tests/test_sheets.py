@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 import headwork
 from headwork.errors import HeadworkError, SheetError
 from headwork.sheets.fields import read_problem
-from headwork.sheets.load import LARGEST_FILE, built_in, load, parse_sheet, summaries
+from headwork.sheets.load import LARGEST_FILE, load, parse_sheet
 from headwork.sheets.ready import Ready
+from headwork.sheets.shelf import built_in, summaries
+from headwork.working import Equation
 
 GOOD = """
 title = "Two heads"
@@ -34,9 +36,14 @@ find = ["Q", "output"]
 """
 
 
+def rows(equation: Equation) -> list[list[Any]]:
+    assert equation.value is not None
+    return [list(row) for row in equation.value]
+
+
 def test_the_example_solves() -> None:
     working = headwork.solve(parse_sheet(GOOD, "good.toml"))
-    assert working["Q", 2].value == ((2, 1), (4, 3))
+    assert rows(working["Q", 2]) == [[2, 1], [4, 3]]
 
 
 def test_decimals_are_exact() -> None:
@@ -241,8 +248,8 @@ def test_a_fully_hidden_row_gives_zeros() -> None:
     find = ["output"]
     """
     working = headwork.solve(parse_sheet(text, "masked.toml"))
-    assert working["weights"].value == ((0, 0), (1, 0))
-    assert working["output"].value == ((0,), (1,))
+    assert rows(working["weights"]) == [[0, 0], [1, 0]]
+    assert rows(working["output"]) == [[0], [1]]
 
 
 def test_names_find_rows_and_entries() -> None:
@@ -260,7 +267,7 @@ def test_grouped_heads_need_fewer_matrices() -> None:
             f"W_{letter} = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]", f"W_{letter} = [[[1, 0], [0, 1]]]"
         )
     working = headwork.solve(parse_sheet(grouped, "grouped.toml"))
-    assert working["K", 1].value == ((1, 2), (3, 4))
+    assert rows(working["K", 1]) == [[1, 2], [3, 4]]
     with pytest.raises(KeyError, match="is not worked out here"):
         working["K", 2]
 
@@ -277,7 +284,37 @@ def test_a_step_that_needs_an_untold_size_is_refused() -> None:
     with pytest.raises(HeadworkError, match="d_k is not known, so nothing can be divided by √d_k; add it under"):
         headwork.solve(parse_sheet(text, "untold.toml"))
     told = text.replace("[given]", "[sizes]\n    d_k = 4\n    [given]")
-    assert headwork.solve(parse_sheet(told, "told.toml"))["scaled", 1].value == (
-        (Fraction(1, 2), 1),
-        (Fraction(3, 2), 2),
-    )
+    working = headwork.solve(parse_sheet(told, "told.toml"))
+    assert rows(working["scaled", 1]) == [[Fraction(1, 2), 1], [Fraction(3, 2), 2]]
+
+
+def test_a_row_that_is_asked_for_brings_the_rows_and_matrices_it_rests_on() -> None:
+    """weights[2] rests on row 2 of the scores, row 2 of Q and all of K; V is not needed."""
+    text = """
+    formula = "single_head"
+    [given]
+    X = [[1, 2], [3, 4]]
+    W_Q = [[1, 0], [0, 1]]
+    W_K = [[0, 1], [1, 0]]
+    W_V = [[1, 0], [0, 1]]
+    [[part]]
+    label = "a"
+    find = ["weights[2]"]
+    [[part]]
+    label = "b"
+    find = ["weights"]
+    """
+    first, second = headwork.solve(parse_sheet(text, "rows.toml")).problems[0].parts
+    assert [str(line.name) for line in first.lines if isinstance(line, Equation)] == [
+        "Q[2]",
+        "K",
+        "scores[2]",
+        "scaled[2]",
+        "weights[2]",
+    ]
+    assert [str(line.name) for line in second.lines if isinstance(line, Equation)] == [
+        "Q",
+        "scores",
+        "scaled",
+        "weights",
+    ]

@@ -33,10 +33,11 @@ SizeOption = Annotated[str | None, typer.Option(metavar="SIZE", help="A number, 
 @app.command()
 def sheets() -> None:
     """List the built-in sheets."""
-    from headwork.sheets.load import built_in, summaries
+    from headwork.sheets.shelf import summaries
 
-    width = max(map(len, built_in()))
-    for name, summary in summaries():
+    found = summaries()
+    width = max(len(name) for name, _ in found)
+    for name, summary in found:
         typer.echo(f"{name:<{width}}  {summary}")
 
 
@@ -138,7 +139,7 @@ def prove(
     tokens: Annotated[int, typer.Option(min=1, max=8)] = 2,
     d_model: Annotated[int | None, typer.Option(min=1, max=64, help="2·heads unless given.")] = None,
 ) -> None:
-    """Prove that two formulas agree, entry by entry, or show where they differ."""
+    """Prove that two formulas agree, or show where they differ."""
     if sheet is not None:
         _show_sheet(sheet, "prove", own_parts=True)
         return
@@ -166,7 +167,7 @@ def moments(
     d_k: SizeOption = "D",
     seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
 ) -> None:
-    """Mean and variance of every step, derived, predicted and sampled: why √d_k."""
+    """Why √d_k: mean and variance, derived and sampled."""
     if sheet is not None:
         _show_sheet(sheet, "moments", own_parts=True)
         return
@@ -186,6 +187,18 @@ def moments(
         drawn = sample(0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
         lines.append(Samples(drawn))
     _show_lines(*lines)
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the longest cases.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Keep the figures, for comparison across commits.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw ratios and growth, as .svg or .png.")] = None,
+) -> None:
+    """Time the engine beside torch, ONNX Runtime, JAX and NumPy."""
+    from headwork.engine.bench import run
+
+    run(quick=quick, json_path=json, plot=plot)
 
 
 app.command()(marking.inspect)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwork.numbers.digits import scientific, significant
 from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
+from headwork.readings.exact import Hidden
 from headwork.readings.shapes import shape_text, size_text
 from headwork.render.arithmetic import arithmetic_text
 from headwork.render.cells import Style, cells
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from headwork.proofs import Proof
 
 WIDTH = 100
+NEAR_SHOWN = 8  # a page of saturated weights makes its point with the first few
 
 
 @dataclass(frozen=True)
@@ -138,8 +141,10 @@ def _equation(equation: Equation, page: Page) -> Iterator[Piece]:
     if equation.value is None:
         return
     yield Piece(["", *_indented(_worked(equation, page))], "matrix")
-    for near in _by_distance(equation.near):
+    for near in equation.near[:NEAR_SHOWN]:
         yield Piece([f"      {_near_text(near)}"], "note")
+    if len(equation.near) > NEAR_SHOWN:
+        yield Piece([f"      and {len(equation.near) - NEAR_SHOWN} more like these"], "note")
 
 
 def _worked(equation: Equation, page: Page) -> Block:
@@ -211,25 +216,13 @@ def _stacked(blocks: list[Block], relation: str) -> Block:
     return lines
 
 
-def _by_distance(near: tuple[Near, ...]) -> tuple[Near, ...]:
-    return near[:8]  # a page of saturated weights makes its point with the first few
-
-
 def _near_text(near: Near) -> str:
-    from headwork.numbers.digits import scientific
-    from headwork.readings.exact import Hidden
-
     assert not isinstance(near.distance, Hidden)
-    mantissa, power = scientific(near.distance, 3).split("e")
-    distance = f"{mantissa}·10{power.translate(_RAISED)}" if int(power) < -3 else decimal_text(near.distance)
+    mantissa, _, power = scientific(near.distance, 3).partition("e")
+    small = int(power) < -3
+    distance = f"{mantissa}·10{power.translate(_RAISED)}" if small else significant(near.distance, 3)
     value = distance if near.whole == 0 else f"1 − {distance}"
     return f"{near.name} is not {near.whole} but {value}"
-
-
-def decimal_text(number: Any) -> str:
-    from headwork.numbers.digits import significant
-
-    return significant(number, 3)
 
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
