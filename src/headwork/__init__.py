@@ -1,1 +1,37 @@
-"""Multi-head attention, worked: by hand, in the open, at full speed."""
+"""Multi-head attention, worked: by hand, in the open, at full speed.
+
+`solve` works a sheet; `shapes`, `counts` and `moments` read a configuration; `prove` compares two formulas.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from headwork.errors import HeadworkError
+
+if TYPE_CHECKING:
+    from headwork.configure import counts, moments, shapes
+    from headwork.proofs import prove
+    from headwork.sheets.load import load
+    from headwork.solving import solve
+
+__all__ = ["HeadworkError", "counts", "load", "moments", "prove", "shapes", "solve"]
+
+# Loaded when first used, so that `import headwork` costs next to nothing.
+_HOME = {
+    "counts": "headwork.configure",
+    "load": "headwork.sheets.load",
+    "moments": "headwork.configure",
+    "prove": "headwork.proofs",
+    "shapes": "headwork.configure",
+    "solve": "headwork.solving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'headwork' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

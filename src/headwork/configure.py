@@ -1,0 +1,148 @@
+"""Shapes, counts and moments of a configuration: sizes in, a `Working` line out. No sheet needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from headwork.build import Sizes, build
+from headwork.errors import HeadworkError
+from headwork.formulas import FORMULAS
+from headwork.graph import Step, in_order
+from headwork.notation import PLAIN, Name
+from headwork.numbers.surd import Real
+from headwork.ops import Given, Join, Size, Split, Transpose
+from headwork.readings.counts import CONVENTIONS, repeats
+from headwork.readings.counts import counts as read_counts
+from headwork.readings.counts import total as total_count
+from headwork.readings.shapes import shapes as read_shapes
+from headwork.sheets.fields import parse_size
+from headwork.working import Counts, Equation, MomentsTable, Operand, Shapes
+
+
+def configuration(
+    formula: str = "multi_head",
+    *,
+    batch: int | str | None = None,
+    tokens: int | str = "n",
+    keys: int | str | None = None,
+    d_model: int | str = "d",
+    heads: int | str | None = None,
+    kv_heads: int | None = None,
+    d_k: int | str | None = None,
+    d_v: int | str | None = None,
+    mask: bool = False,
+    biases: bool = False,
+) -> Step:
+    """The graph of a configuration; sizes are numbers or symbols' names. d_k and d_v are d_model/heads unless given."""
+    if formula not in FORMULAS:
+        raise HeadworkError(f"there is no formula '{formula}'; choose from {', '.join(FORMULAS)}")
+    several = formula.startswith("multi_head")
+    number = _size(heads if heads is not None else "h") if several else 1
+    if not several and heads not in (None, 1):
+        raise HeadworkError(f"{formula} has one head; choose multi_head or multi_head_blocks for heads = {heads}")
+    width = _size(d_model)
+    if isinstance(width, int) and isinstance(number, int) and width % number and d_k is None:
+        raise HeadworkError(f"d_model = {width} cannot be shared by {number} heads; choose a multiple of {number}")
+    each = width // number if isinstance(width, int) and isinstance(number, int) else width / number
+    bare = formula in ("dot_product", "scaled_dot_product")
+    d_k_size = _size(d_k) if d_k is not None else (_size("d_k") if bare else each)
+    d_v_size = _size(d_v) if d_v is not None else (_size("d_v") if bare else each)
+    sizes = Sizes(
+        tokens=_size(tokens),
+        keys=_size(tokens if keys is None else keys),
+        d_model=width,
+        d_context=width,
+        heads=number,
+        kv_heads=number if kv_heads is None else _size(kv_heads),
+        d_k=d_k_size,
+        d_v=d_v_size,
+        d_out=width,
+        batch=None if batch is None else _size(batch),
+    )
+    context = keys is not None and not bare
+    names = ("b_Q", "b_K", "b_V", "b_O") if biases and not bare else ()
+    return build(formula, sizes, mask=mask, biases=names, context=context)
+
+
+def shapes(formula: str = "multi_head", **sizes: Any) -> Shapes:
+    """The shape of every step of a configuration (see `configuration` for the sizes).
+
+    `headwork.shapes("multi_head_blocks", batch="B", tokens="n", d_model="d", heads="h")`
+    """
+    alike = _Alike(configuration(formula, **sizes))
+    return Shapes(tuple(alike.equation(step) for step in alike.steps if not isinstance(step.op, Transpose)))
+
+
+def counts(formula: str = "multi_head", *, convention: str = "by-hand", item_bytes: int = 4, **sizes: Any) -> Counts:
+    """What every step of a configuration costs, in a stated convention; bytes for entries of `item_bytes`.
+
+    `headwork.counts(tokens=1024, d_model=512, heads=8).total.multiplications` is 2147483648.
+    """
+    if convention not in CONVENTIONS:
+        raise HeadworkError(f"there is no convention '{convention}'; choose from {', '.join(CONVENTIONS)}")
+    chosen = CONVENTIONS[convention]
+    alike = _Alike(configuration(formula, **sizes))
+    each = read_counts(alike.last, chosen, item_bytes)
+    costly = [step for step in alike.steps if not isinstance(step.op, Given | Transpose | Split)]
+    rows = tuple((alike.equation(step), each[step], alike.times(step)) for step in costly)
+    return Counts(rows, total_count(alike.last, each), chosen)
+
+
+def moments(
+    formula: str = "scaled_dot_product",
+    *,
+    mean: Real | int | None = None,
+    variance: Real | int | None = None,
+    **sizes: Any,
+) -> MomentsTable:
+    """Mean and variance of every step's entries when the inputs are drawn independently (μ and σ² unless given).
+
+    `headwork.moments(mean=0, variance=1, d_k="D")`: the scores have variance D, the scaled scores 1.
+    """
+    from headwork.readings.moments import moments as read_moments
+
+    alike = _Alike(configuration(formula, **sizes))
+    table = read_moments(alike.last, mean, variance)
+    steps = [step for step in alike.steps if not isinstance(step.op, Transpose)]
+    return MomentsTable(tuple((alike.equation(step), table[step]) for step in steps))
+
+
+class _Alike:
+    """A configuration's steps with one head standing for all of them: they differ in nothing that a size can tell."""
+
+    def __init__(self, last: Step) -> None:
+        self.last = last
+        self.shape = read_shapes(last)
+        self.steps = [step for step in in_order(last) if step.head in (None, 0) or isinstance(step.head, str)]
+        self.heads = Counter(step.role for step in in_order(last) if isinstance(step.head, int))
+        self.repeats = repeats(last)
+
+    def times(self, step: Step) -> Size:
+        """How many steps this one stands for."""
+        return self.repeats[step] if step.head is None else self.heads.get(step.role, self.repeats[step])
+
+    def name(self, step: Step) -> Name:
+        if isinstance(step.op, Transpose):
+            return self.name(step.inputs[0]).flipped()
+        if step.head is None:
+            return PLAIN.of(step)
+        # Shared key and value heads have a letter of their own.
+        shared = self.heads[step.role] < self.heads["scores"]
+        return PLAIN.of_role(step.role, "g" if shared else "i")
+
+    def equation(self, step: Step) -> Equation:
+        given = isinstance(step.op, Given)
+        sources = step.inputs[:1] if isinstance(step.op, Join) else step.inputs
+        operands = tuple(Operand(self.name(source), None) for source in sources)
+        op = Join(of=len(step.inputs)) if isinstance(step.op, Join) and step.op.of is None else step.op
+        return Equation(self.name(step), step.role, step.head, None if given else op, operands, self.shape[step])
+
+
+def _size(value: int | str) -> Size:
+    parsed = parse_size(int(value) if isinstance(value, str) and value.isdecimal() else value)
+    if isinstance(parsed, int):
+        return parsed
+    from sympy import Symbol  # numbers alone never load SymPy
+
+    return Symbol(parsed, positive=True, integer=True)

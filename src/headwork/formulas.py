@@ -1,0 +1,202 @@
+"""Attention, written once. Everything else in headwork is a reading of what stands here.
+
+    dot_product         softmax(Q·Kᵀ)·V
+    scaled_dot_product  softmax(Q·Kᵀ/√d_k)·V
+    single_head         the same with Q = X·W_Q, K = X·W_K, V = X·W_V, and W_O after it
+    multi_head          a projection for every head, the heads joined, W_O after them
+    multi_head_blocks   one wide projection, split into heads
+
+Shapes: X tokens×d_model, Q tokens×d_k, K keys×d_k, V keys×d_v, scores and weights tokens×keys,
+a head's output tokens×d_v, joined tokens×(heads·d_v). Every function takes steps and returns the last step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from headwork.errors import ShapeError
+from headwork.graph import Head, Step
+from headwork.numbers.surd import Real
+from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Shape, Size, Softmax, Split, Transpose
+from headwork.readings.shapes import shapes
+
+Scale = Real | Literal["sqrt(d_k)"] | None  # what the scores are divided by; None leaves them as they are
+SQRT_D_K: Literal["sqrt(d_k)"] = "sqrt(d_k)"
+
+
+def dot_product(Q: Step, K: Step, V: Step, *, mask: Step | None = None) -> Step:
+    """softmax(Q·Kᵀ)·V"""
+    return scaled_dot_product(Q, K, V, mask=mask, scale=None)
+
+
+def scaled_dot_product(Q: Step, K: Step, V: Step, *, mask: Step | None = None, scale: Scale = SQRT_D_K) -> Step:
+    """softmax(Q·Kᵀ/√d_k + mask)·V"""
+    scores = product("scores", Q, transposed(K))
+    weights = softmax(masked(scaled(scores, scale, Q), mask))
+    return checked(product("head_output", weights, V))
+
+
+def single_head(
+    X: Step,
+    W_Q: Step,
+    W_K: Step,
+    W_V: Step,
+    W_O: Step | None = None,
+    *,
+    b_Q: Step | None = None,
+    b_K: Step | None = None,
+    b_V: Step | None = None,
+    b_O: Step | None = None,
+    context: Step | None = None,
+    mask: Step | None = None,
+    scale: Scale = SQRT_D_K,
+) -> Step:
+    """softmax(X·W_Q·(X·W_K)ᵀ/√d_k)·X·W_V·W_O; keys and values come from the context where there is one."""
+    C = context or X
+    Q = projected("Q", X, W_Q, b_Q)
+    K = projected("K", C, W_K, b_K)
+    V = projected("V", C, W_V, b_V)
+    head = scaled_dot_product(Q, K, V, mask=mask, scale=scale)
+    return checked(projected("output", head, W_O, b_O) if W_O else head)
+
+
+def multi_head(
+    X: Step,
+    W_Q: Sequence[Step],
+    W_K: Sequence[Step],
+    W_V: Sequence[Step],
+    W_O: Step,
+    *,
+    b_Q: Sequence[Step | None] = (),
+    b_K: Sequence[Step | None] = (),
+    b_V: Sequence[Step | None] = (),
+    b_O: Step | None = None,
+    context: Step | None = None,
+    mask: Step | None = None,
+    scale: Scale = SQRT_D_K,
+    heads: Size | None = None,
+) -> Step:
+    """[head_1 | … | head_h]·W_O, where head_i = softmax(Q_i·K_iᵀ/√d_k)·V_i and Q_i = X·W_Q,i.
+
+    With fewer K and V than Q, neighbouring heads share: head i reads key head i // (heads / kv_heads).
+    `heads` is given when the number is a symbol; the one projection handed in is then typical of them.
+    """
+    C = context or X
+    Q = [projected("Q", X, W, b) for W, b in paired(W_Q, b_Q)]
+    K = [projected("K", C, W, b) for W, b in paired(W_K, b_K)]
+    V = [projected("V", C, W, b) for W, b in paired(W_V, b_V)]
+    return joined_heads(Q, K, V, W_O, b_O, mask, scale, heads)
+
+
+def multi_head_blocks(
+    X: Step,
+    W_Q: Step,
+    W_K: Step,
+    W_V: Step,
+    W_O: Step,
+    *,
+    heads: Size,
+    kv_heads: Size | None = None,
+    b_Q: Step | None = None,
+    b_K: Step | None = None,
+    b_V: Step | None = None,
+    b_O: Step | None = None,
+    context: Step | None = None,
+    mask: Step | None = None,
+    scale: Scale = SQRT_D_K,
+) -> Step:
+    """The same layer with W_Q = [W_Q,1 | … | W_Q,h] in one block: project once, then split the columns."""
+    C = context or X
+    Q = split(projected("Q", X, W_Q, b_Q), heads)
+    K = split(projected("K", C, W_K, b_K), kv_heads or heads)
+    V = split(projected("V", C, W_V, b_V), kv_heads or heads)
+    return joined_heads(Q, K, V, W_O, b_O, mask, scale, heads)
+
+
+FORMULAS: Mapping[str, Callable[..., Step]] = {
+    "dot_product": dot_product,
+    "scaled_dot_product": scaled_dot_product,
+    "single_head": single_head,
+    "multi_head": multi_head,
+    "multi_head_blocks": multi_head_blocks,
+}
+
+
+# The pieces of which they are made.
+
+
+def joined_heads(
+    Q: Sequence[Step],
+    K: Sequence[Step],
+    V: Sequence[Step],
+    W_O: Step,
+    b_O: Step | None,
+    mask: Step | None,
+    scale: Scale,
+    heads: Size | None,
+) -> Step:
+    if len(Q) % len(K) or len(K) != len(V):
+        raise ShapeError(
+            f"{len(Q)} query heads cannot share {len(K)} key and {len(V)} value heads. "
+            "Give as many keys as values, and a number that divides the number of queries."
+        )
+    group = len(Q) // len(K)
+    each = [scaled_dot_product(q, K[i // group], V[i // group], mask=mask, scale=scale) for i, q in enumerate(Q)]
+    symbol = None if heads is None or isinstance(heads, int) else heads
+    joined = Step(Join(of=symbol), tuple(each), "joined")
+    return checked(projected("output", joined, W_O, b_O))
+
+
+def given(role: str, shape: Shape, head: Head = None) -> Step:
+    return Step(Given(shape), (), role, head)
+
+
+def product(role: str, left: Step, right: Step) -> Step:
+    return Step(MatMul(), (left, right), role, right.head if left.head is None else left.head)
+
+
+def transposed(K: Step) -> Step:
+    return Step(Transpose(), (K,), f"{K.role}_transposed", K.head)
+
+
+def projected(role: str, X: Step, W: Step, b: Step | None) -> Step:
+    """X·W, or X·W + b."""
+    if b is None:
+        return product(role, X, W)
+    before = product(f"{role}_before_bias", X, W)
+    return Step(Add(), (before, b), role, before.head)
+
+
+def scaled(scores: Step, scale: Scale, Q: Step) -> Step:
+    """scores/√d_k, where d_k is the number of columns of Q."""
+    if scale is None:
+        return scores
+    by = Root(shapes(Q)[Q][-1], "d_k") if scale == SQRT_D_K else scale
+    return Step(Divide(by), (scores,), "scaled", scores.head)
+
+
+def masked(scores: Step, mask: Step | None) -> Step:
+    """scores + mask, where the mask holds 0 for "may be read" and −∞ for "hidden"."""
+    return Step(Add(), (scores, mask), "masked", scores.head) if mask else scores
+
+
+def softmax(scores: Step) -> Step:
+    return Step(Softmax(), (scores,), "weights", scores.head)
+
+
+def split(wide: Step, heads: Size) -> list[Step]:
+    """The blocks of columns; for a symbolic number of heads the i-th of them, typical of all."""
+    if isinstance(heads, int):
+        return [Step(Split(part, heads), (wide,), wide.role, part) for part in range(heads)]
+    return [Step(Split(0, heads), (wide,), wide.role, "i")]
+
+
+def paired(projections: Sequence[Step], biases: Sequence[Step | None]) -> list[tuple[Step, Step | None]]:
+    return list(zip(projections, biases or [None] * len(projections), strict=True))
+
+
+def checked(last: Step) -> Step:
+    """A graph is checked when it is built: shapes that do not fit are an error here, not later."""
+    shapes(last)
+    return last

@@ -1,0 +1,97 @@
+"""Steps, the only traversal over them and the only editor of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from headwork.errors import HeadworkError
+from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
+
+T = TypeVar("T")
+Rules = Mapping[type[Op], Callable[..., T]]
+Head = int | str | None  # an index from 0; a letter for a typical head; None for what belongs to no head
+
+_INPUTS: Mapping[type[Op], int] = {Given: 0, MatMul: 2, Transpose: 1, Divide: 1, Add: 2, Softmax: 1, Split: 1}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """One named line: an operation, the steps it works on, its role and its head.
+
+    Steps are compared by identity: two heads may hold equal numbers and are two steps all the same.
+    """
+
+    op: Op
+    inputs: tuple[Step, ...]
+    role: str
+    head: Head = None
+
+    def __post_init__(self) -> None:
+        wanted = _INPUTS.get(type(self.op))
+        if isinstance(self.op, Join):
+            wanted = max(1, len(self.inputs))
+        if wanted is None or len(self.inputs) != wanted:
+            raise HeadworkError(
+                f"step {self.role}: {type(self.op).__name__} takes {wanted} input(s), not {len(self.inputs)}"
+            )
+
+    def __repr__(self) -> str:
+        head = "" if self.head is None else f", head {self.head}"
+        return f"<{type(self.op).__name__} {self.role}{head}>"
+
+
+def in_order(last: Step) -> Iterator[Step]:
+    """Every step that `last` rests on, each once, inputs before what is made of them."""
+    seen: set[Step] = set()
+    waiting: list[tuple[Step, bool]] = [(last, False)]
+    while waiting:
+        step, inputs_done = waiting.pop()
+        if inputs_done:
+            yield step
+        elif step not in seen:
+            seen.add(step)
+            waiting.append((step, True))
+            waiting.extend((s, False) for s in reversed(step.inputs))
+
+
+def read(last: Step, rules: Rules[T], handed: Mapping[Step, T] | None = None) -> dict[Step, T]:
+    """Read every step once, inputs first; return what each means under `rules`.
+
+    `handed` maps steps to meanings that are given rather than worked out; what only they rest on is not read.
+    """
+    handed = handed or {}
+    meaning: dict[Step, T] = {}
+    for step in needed(last, handed):
+        if step in handed:
+            meaning[step] = handed[step]
+        else:
+            meaning[step] = rules[type(step.op)](step, *(meaning[s] for s in step.inputs))
+    return meaning
+
+
+def needed(last: Step, handed: Mapping[Step, Any]) -> list[Step]:
+    """The steps that `last` still rests on when some are handed over."""
+    wanted = {last}
+    backwards = []
+    for step in reversed(list(in_order(last))):
+        if step in wanted:
+            backwards.append(step)
+            if step not in handed:
+                wanted.update(step.inputs)
+    return backwards[::-1]
+
+
+def rewrite(last: Step, edit: Callable[[Step], Step | None]) -> Step:
+    """The graph with every step for which `edit` returns another one replaced by it.
+
+    `edit` sees each step with its inputs already rewritten; None leaves the step as it is.
+    """
+    new: dict[Step, Step] = {}
+    for step in in_order(last):
+        inputs = tuple(new[s] for s in step.inputs)
+        same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
+        moved = step if same else Step(step.op, inputs, step.role, step.head)
+        new[step] = edit(moved) or moved
+    return new[last]

@@ -1,0 +1,1 @@
+"""Exact numbers: roots, exponentials, their text and their certain digits."""

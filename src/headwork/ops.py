@@ -1,0 +1,96 @@
+"""The eight operations that attention is made of: a closed list, data without behaviour.
+
+What an operation *means* is for a reading to say (see `headwork.readings`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headwork.numbers.surd import Real
+
+Size = Any  # one length of a shape: an int, or a SymPy expression such as n, d or d/h (SymPy ships no types)
+Shape = tuple[Size, ...]
+
+
+class Untold:
+    """A size that no matrix tells and nobody asks for: it fits every other, and what is made of it is untold too."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __mul__(self, other: Size) -> Untold:
+        return self
+
+    __rmul__ = __add__ = __radd__ = __truediv__ = __mul__
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return "?"
+
+
+@dataclass(frozen=True)
+class Root:
+    """√of, where `of` is a size that has a name: √d_k."""
+
+    of: Size
+    name: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """A matrix that is handed to us. The last two lengths are rows and columns; any before them are batches."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class MatMul:
+    """left·right."""
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """Rows for columns."""
+
+
+@dataclass(frozen=True)
+class Divide:
+    """Every entry divided by one number."""
+
+    by: Root | Real
+
+
+@dataclass(frozen=True)
+class Add:
+    """Entry by entry; a single row is added to every row."""
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """eˢ/Σeˢ along an axis: −1 makes rows sum to 1, −2 columns, None the whole matrix."""
+
+    axis: int | None = -1
+
+
+@dataclass(frozen=True)
+class Split:
+    """Block number `part` (from 0) of the columns cut into `of` equal blocks."""
+
+    part: int
+    of: Size
+
+
+@dataclass(frozen=True)
+class Join:
+    """The inputs side by side.
+
+    `of` is set when the number of heads is a symbol: the one input is then typical of so many.
+    """
+
+    of: Size | None = None
+
+
+Op = Given | MatMul | Transpose | Divide | Add | Softmax | Split | Join
+OPS: tuple[type[Op], ...] = (Given, MatMul, Transpose, Divide, Add, Softmax, Split, Join)

@@ -1,0 +1,260 @@
+"""Proofs: two formulas run on the same named entries, equal entry by entry.
+
+Wherever the two have a step of the same role and head whose entries agree, that is a lemma; from there on both go
+on from the same fresh symbols, so that each line of the argument stays as short as it is on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from headwork.errors import HeadworkError
+from headwork.formulas import FORMULAS, given, multi_head, multi_head_blocks, product, transposed
+from headwork.graph import Step, in_order, read
+from headwork.notation import PLAIN, Name, Notation
+from headwork.ops import Add, Given, Join, Split, Transpose
+from headwork.readings.shapes import shapes
+from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named
+
+if TYPE_CHECKING:
+    from headwork.sheets.ready import Ready
+
+
+@dataclass(frozen=True)
+class Equality:
+    """One entry, as each side has it."""
+
+    name: Name
+    left: Any  # sympy.Expr
+    right: Any
+    equal: bool
+
+    @property
+    def example(self) -> tuple[str, str]:
+        """What the two sides come to for some small numbers."""
+        numbers = _small_numbers(self.left - self.right)
+        one, other = (side.evalf(6, subs=numbers) for side in (self.left, self.right))
+        return str(one), str(other)
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """One step, entry by entry."""
+
+    name: Name
+    entries: tuple[Equality, ...]
+
+    @property
+    def holds(self) -> bool:
+        return all(entry.equal for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The argument: lemmas in order, and the names of the steps that were claimed to agree."""
+
+    lemmas: tuple[Lemma, ...]
+    claimed: tuple[Name, ...]
+
+    @property
+    def holds(self) -> bool:
+        return self.first_difference is None
+
+    @property
+    def first_difference(self) -> Equality | None:
+        """The first entry where the two sides differ."""
+        return next((entry for lemma in self.lemmas for entry in lemma.entries if not entry.equal), None)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __repr__(self) -> str:
+        from headwork.render.terminal import shown_text
+
+        return shown_text(self)
+
+
+def prove(
+    left: Step | str,
+    right: Step | str,
+    *,
+    roles: Collection[str] = (),
+    notation: Notation = PLAIN,
+    heads: int = 2,
+    tokens: int = 2,
+    d_model: int | None = None,
+) -> Proof:
+    """Two formulas on symbolic entries: the entry-by-entry argument, or the first entry where they differ.
+
+    Either side is a formula's name or the last step of a graph; two graphs must share their `Given` steps.
+    `roles` stops the argument at those steps. The sizes are for names: d_model is 2·heads unless given.
+
+    >>> bool(prove("multi_head", "multi_head_blocks"))
+    True
+    """
+    if isinstance(left, str) or isinstance(right, str):
+        left, right = _named_pair(left, right, heads, tokens, d_model or 2 * heads)
+    lemmas = _lemmas(left, right, roles, notation)
+    if not lemmas:
+        raise HeadworkError("the two sides have no step in common to compare")
+    names = tuple(lemma.name for lemma in lemmas)
+    return Proof(tuple(lemmas), names if roles else names[-1:])
+
+
+def _lemmas(left: Step, right: Step, roles: Collection[str], notation: Notation) -> list[Lemma]:
+    partners = {(s.role, s.head): s for s in in_order(right) if not isinstance(s.op, Given)}
+    partners[left.role, left.head] = right
+    known: dict[Step, SymbolMatrix] = {}
+    for step in [*in_order(left), *in_order(right)]:
+        if isinstance(step.op, Given):
+            known[step] = named(step, step.op.shape, notation)
+    shape = shapes(left)
+    lemmas = []
+    for step in in_order(left):
+        partner = partners.get((step.role, step.head))
+        if step in known or partner is None or isinstance(step.op, Transpose):
+            continue
+        if roles and step.role not in roles:
+            continue
+        lemma = _compare(step, partner, known, notation)
+        if lemma.holds or step is left or step.role in roles:
+            lemmas.append(lemma)
+        if lemma.holds:
+            known[step] = known[partner] = named(step, shape[step], notation)
+    return lemmas
+
+
+def _compare(left: Step, right: Step, known: dict[Step, SymbolMatrix], notation: Notation) -> Lemma:
+    ours = read(left, SYMBOLS, known)[left]
+    theirs = read(right, SYMBOLS, known)[right]
+    if (len(ours), len(ours[0])) != (len(theirs), len(theirs[0])):
+        raise HeadworkError(
+            f"{notation.of(left)} is {len(ours)}×{len(ours[0])} on one side and {len(theirs)}×{len(theirs[0])} "
+            "on the other; compare formulas of the same sizes"
+        )
+    return Lemma(
+        notation.of(left),
+        tuple(
+            Equality(notation.entry(left, i, j), a, b, _equal(a, b))
+            for i, (one, other) in enumerate(zip(ours, theirs, strict=True))
+            for j, (a, b) in enumerate(zip(one, other, strict=True))
+        ),
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Equal as written; else unequal if some numbers tell them apart; else equal if algebra says so."""
+    if a == b:
+        return True
+    difference = a - b
+    if abs(difference.evalf(30, subs=_small_numbers(difference))) > 1e-20:
+        return False
+    return bool(sympy.expand(difference) == 0 or sympy.simplify(difference) == 0)
+
+
+def _small_numbers(expression: Any) -> dict[Any, Any]:
+    names = sorted(expression.free_symbols, key=str)
+    return {symbol: sympy.Rational(3 * i + 2, 2 * i + 7) for i, symbol in enumerate(names)}
+
+
+def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_model: int) -> tuple[Step, Step]:
+    if not isinstance(left, str) or not isinstance(right, str):
+        raise HeadworkError("give two formula names or two graphs, not one of each")
+    for name in (left, right):
+        if name not in FORMULAS:
+            raise HeadworkError(f"there is no formula '{name}'; choose from {', '.join(FORMULAS)}")
+    if min(heads, tokens, d_model) < 1 or d_model % heads:
+        raise HeadworkError(f"{heads} head(s) do not divide d_model = {d_model}; choose a multiple of {heads}")
+    width = d_model // heads
+    bare = {"dot_product", "scaled_dot_product"}
+    if {left, right} <= bare:
+        inputs = [given("Q", (tokens, width)), given("K", (tokens, width)), given("V", (tokens, width))]
+        return FORMULAS[left](*inputs), FORMULAS[right](*inputs)
+    if {left, right} & bare:
+        raise HeadworkError(f"'{left}' and '{right}' start from different inputs; compare two that both take X")
+    X = given("X", (tokens, d_model))
+    W = {role: [given(role, (d_model, width), h) for h in range(heads)] for role in ("W_Q", "W_K", "W_V")}
+    W_O = given("W_O", (d_model, d_model))
+    return _on(left, X, W, W_O), _on(right, X, W, W_O)
+
+
+def _on(formula: str, X: Step, W: dict[str, list[Step]], W_O: Step) -> Step:
+    """A formula on shared inputs; the wide projection is *defined* as the narrow ones side by side."""
+    if formula == "multi_head":
+        return multi_head(X, W["W_Q"], W["W_K"], W["W_V"], W_O)
+    wide = {role: Step(Join(), tuple(parts), role) for role, parts in W.items()}
+    if formula == "multi_head_blocks":
+        return multi_head_blocks(X, wide["W_Q"], wide["W_K"], wide["W_V"], W_O, heads=len(W["W_Q"]))
+    return FORMULAS[formula](X, W_O=W_O, **wide)
+
+
+def entry_claim(tokens: int = 2, keys: int = 2, d_k: int = 2) -> tuple[Step, Step]:
+    """Q·Kᵀ, and the matrix whose entry (i, j) is row i of Q times row j of K."""
+    Q, K = given("Q", (tokens, d_k)), given("K", (keys, d_k))
+    rows = []
+    for i in range(tokens):
+        dots = [product("dot", _row(Q, i, tokens), transposed(_row(K, j, keys))) for j in range(keys)]
+        rows.append(Step(Join(), tuple(dots), "row"))
+    return product("scores", Q, transposed(K)), _stacked(rows, "scores")
+
+
+def row_claim(tokens: int = 2, keys: int = 2, d_v: int = 2) -> tuple[Step, Step]:
+    """A·V, and the matrix whose row i is Σ_j a_i,j·v_j."""
+    A, V = given("weights", (tokens, keys)), given("V", (keys, d_v))
+    rows = []
+    for i in range(tokens):
+        terms = [product("term", _entry(A, i, j, tokens, keys), _row(V, j, keys)) for j in range(keys)]
+        total = terms[0]
+        for term in terms[1:]:
+            total = Step(Add(), (total, term), "sum")
+        rows.append(total)
+    return product("head_output", A, V), _stacked(rows, "head_output")
+
+
+def _row(matrix: Step, row: int, rows: int) -> Step:
+    return transposed(Step(Split(row, rows), (transposed(matrix),), f"{matrix.role}_column"))
+
+
+def _entry(matrix: Step, row: int, column: int, rows: int, columns: int) -> Step:
+    return Step(Split(column, columns), (_row(matrix, row, rows),), f"{matrix.role}_entry")
+
+
+def _stacked(rows: Sequence[Step], role: str) -> Step:
+    standing = Step(Join(), tuple(transposed(row) for row in rows), f"{role}_columns")
+    return Step(Transpose(), (standing,), role)
+
+
+def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[str, Proof]]:
+    """The claims that a part's names stand for, each with its proof.
+
+    "scores[i,j]": an entry of Q·Kᵀ is a row of Q times a row of K. "head_output[i]": a row of A·V is a weighted sum.
+    Roles: multi_head and multi_head_blocks agree in them.
+    """
+    sizes = ready.sizes
+    tokens, keys, d_k, d_v = (_small(size) for size in (sizes.tokens, sizes.keys, sizes.d_k, sizes.d_v))
+    claims: list[tuple[str, Proof]] = []
+    roles = [name for name in find if "[" not in name]
+    for name in find:
+        if name == "scores[i,j]":
+            proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
+            claims.append(("Entry (i, j) of Q·Kᵀ is row i of Q times row j of K.", proof))
+        elif name == "head_output[i]":
+            proof = prove(*row_claim(tokens, keys, d_v), notation=notation)
+            claims.append(("Row i of the weights times V is the sum of the rows of V, weighted.", proof))
+        elif name not in roles:
+            raise HeadworkError(f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i] or a role")
+    if roles:
+        heads = sizes.heads if isinstance(sizes.heads, int) and sizes.heads > 1 else 2
+        text = f"One wide projection, split, and a projection for every head give the same {', '.join(roles)}."
+        last = () if "output" in roles else roles
+        claims.append((text, prove("multi_head", "multi_head_blocks", roles=last, notation=notation, heads=heads)))
+    return claims
+
+
+def _small(size: Any) -> int:
+    """A size to prove at: the problem's own where it is a small number, else 2."""
+    return size if isinstance(size, int) and size <= 4 else 2

@@ -1,0 +1,143 @@
+"""Counts: what a step costs, in numbers or in symbols, in a stated convention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from math import prod
+
+from headwork.graph import Step, in_order
+from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Shape, Size, Softmax, Split, Transpose
+from headwork.readings.shapes import shapes
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How operations are counted. `first_term` counts the addition of each sum's first term to nothing."""
+
+    name: str
+    text: str
+    first_term: bool
+    exponentials: bool
+
+
+BY_HAND = Convention(
+    "by-hand",
+    "An a×b by b×c product is a·b·c multiplications and a·(b−1)·c additions; dividing the scores costs one "
+    "division an entry; a softmax row of n costs n−1 additions and n divisions. Exponentials are listed, not "
+    "added in. Hidden entries are worked out like the rest. Bytes: every step reads its inputs and writes its "
+    "result once; transposes and splits only look.",
+    first_term=False,
+    exponentials=False,
+)
+FLOPS = Convention(
+    "flops",
+    "An a×b by b×c product is 2·a·b·c operations, every sum starting from zero; every division and every "
+    "exponential counts as one. Hidden entries are worked out like the rest. Bytes: every step reads its inputs "
+    "and writes its result once; transposes and splits only look.",
+    first_term=True,
+    exponentials=True,
+)
+CONVENTIONS = {convention.name: convention for convention in (BY_HAND, FLOPS)}
+
+
+@dataclass(frozen=True)
+class Count:
+    """What one step, or a whole formula, costs."""
+
+    multiplications: Size = 0
+    additions: Size = 0
+    divisions: Size = 0
+    exponentials: Size = 0
+    bytes: Size = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Count)))
+
+    def times(self, number: Size) -> Count:
+        return Count(*(getattr(self, f.name) * number for f in fields(Count)))
+
+    def operations(self, convention: Convention = BY_HAND) -> Size:
+        """The operations that the convention adds in."""
+        counted = self.multiplications + self.additions + self.divisions
+        return counted + self.exponentials if convention.exponentials else counted
+
+
+def counts(last: Step, convention: Convention = BY_HAND, item_bytes: int = 4) -> dict[Step, Count]:
+    """What every step costs. A step of a typical head is counted once; see `repeats` for how often it stands.
+
+    With 3 tokens and d_k = 4 the scores cost 36 multiplications and 27 additions.
+    """
+    shape = shapes(last)
+    return {
+        step: COUNTS[type(step.op)](step, convention, item_bytes, shape[step], *(shape[s] for s in step.inputs))
+        for step in in_order(last)
+    }
+
+
+def repeats(last: Step) -> dict[Step, Size]:
+    """How many steps each one stands for: 1, or h when it belongs to a typical head of h."""
+    of = [step.op.of for step in in_order(last) if isinstance(step.op, Join)]
+    symbol = next((size for size in of if size is not None), 1)
+    return {step: symbol if isinstance(step.head, str) else 1 for step in in_order(last)}
+
+
+def total(last: Step, each: Mapping[Step, Count]) -> Count:
+    """The whole formula's cost."""
+    times = repeats(last)
+    return sum((count.times(times[step]) for step, count in each.items()), Count())
+
+
+def _nothing(step: Step, convention: Convention, item: int, *shape: Shape) -> Count:
+    return Count()
+
+
+def _matmul(step: Step, convention: Convention, item: int, out: Shape, left: Shape, right: Shape) -> Count:
+    entries, inner = prod(out), left[-1]
+    return Count(
+        multiplications=entries * inner,
+        additions=entries * (inner if convention.first_term else inner - 1),
+        bytes=_moved(item, out, left, right),
+    )
+
+
+def _divide(step: Step, convention: Convention, item: int, out: Shape, scores: Shape) -> Count:
+    return Count(divisions=prod(out), bytes=_moved(item, out, scores))
+
+
+def _add(step: Step, convention: Convention, item: int, out: Shape, left: Shape, right: Shape) -> Count:
+    return Count(additions=prod(out), bytes=_moved(item, out, left, right))
+
+
+def _softmax(step: Step, convention: Convention, item: int, out: Shape, scores: Shape) -> Count:
+    assert isinstance(step.op, Softmax)
+    entries = prod(out)
+    batches = prod(out[:-2])
+    sums = batches * {-1: out[-2], -2: out[-1], None: 1}[step.op.axis]
+    each = {-1: out[-1], -2: out[-2], None: out[-1] * out[-2]}[step.op.axis]
+    return Count(
+        additions=entries if convention.first_term else sums * (each - 1),
+        divisions=entries,
+        exponentials=entries,
+        bytes=_moved(item, out, scores),
+    )
+
+
+def _join(step: Step, convention: Convention, item: int, out: Shape, *parts: Shape) -> Count:
+    return Count(bytes=2 * item * prod(out))
+
+
+def _moved(item: int, *matrices: Shape) -> Size:
+    return item * sum(prod(shape) for shape in matrices)
+
+
+COUNTS: Mapping[type[Op], Callable[..., Count]] = {
+    Given: _nothing,
+    MatMul: _matmul,
+    Transpose: _nothing,
+    Divide: _divide,
+    Add: _add,
+    Softmax: _softmax,
+    Split: _nothing,
+    Join: _join,
+}

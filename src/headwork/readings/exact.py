@@ -1,0 +1,113 @@
+"""Exact: a step means a matrix of numbers in closed form: rationals, roots, exponentials.
+
+−∞ is allowed where a mask puts it; everything else is a number. Digits are made on demand by `numbers.digits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from headwork.errors import HeadworkError
+from headwork.graph import Rules, Step, read
+from headwork.notation import PLAIN
+from headwork.numbers.closed import Closed, Exact, dot, softmax
+from headwork.numbers.surd import Real, root
+from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
+
+
+class Hidden:
+    """−∞, as a mask holds it: added to a score it hides the score."""
+
+    def __repr__(self) -> str:
+        return "-inf"
+
+
+HIDDEN: Final = Hidden()
+
+Entry = Exact | Hidden
+Matrix = tuple[tuple[Entry, ...], ...]
+
+
+def exact(last: Step, handed: Mapping[Step, Matrix]) -> dict[Step, Matrix]:
+    """Every step in closed form; `handed` gives the inputs and any step that is not to be worked out."""
+    return read(last, EXACT, handed)
+
+
+def divisor(by: Root | Real) -> Real:
+    """What a `Divide` divides by, as a number."""
+    if not isinstance(by, Root):
+        return by
+    if not isinstance(by.of, int):
+        raise HeadworkError(f"{by.name} is not known, so nothing can be divided by √{by.name}; add it under [sizes]")
+    return root(by.of)
+
+
+def _given(step: Step) -> Matrix:
+    raise HeadworkError(f"no matrix was given for {PLAIN.of(step)}; hand one over")
+
+
+def _matmul(step: Step, left: Matrix, right: Matrix) -> Matrix:
+    if any(isinstance(x, Hidden) for matrix in (left, right) for row in matrix for x in row):
+        raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied")
+    columns = [*zip(*right, strict=True)]
+    return tuple(tuple(dot(row, column) for column in columns) for row in left)  # type: ignore[arg-type]  # no Hidden
+
+
+def _divide(step: Step, scores: Matrix) -> Matrix:
+    assert isinstance(step.op, Divide)
+    factor = Fraction(1) / divisor(step.op.by)
+    return tuple(tuple(x if isinstance(x, Hidden) else x * factor for x in row) for row in scores)
+
+
+def _add(step: Step, left: Matrix, right: Matrix) -> Matrix:
+    rows = right * len(left) if len(right) == 1 else right
+    return tuple(
+        tuple(_plus(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
+    )
+
+
+def _plus(a: Entry, b: Entry) -> Entry:
+    return HIDDEN if isinstance(a, Hidden) or isinstance(b, Hidden) else a + b
+
+
+def _softmax(step: Step, scores: Matrix) -> Matrix:
+    assert isinstance(step.op, Softmax)
+    if step.op.axis == -1:
+        return tuple(tuple(softmax(_exponents(row))) for row in scores)
+    if step.op.axis == -2:
+        columns = [softmax(_exponents(column)) for column in zip(*scores, strict=True)]
+        return tuple(zip(*columns, strict=True))
+    flat = softmax([s for row in scores for s in _exponents(row)])
+    width = len(scores[0])
+    return tuple(tuple(flat[start : start + width]) for start in range(0, len(flat), width))
+
+
+def _exponents(row: tuple[Entry, ...]) -> list[Real | None]:
+    exponents: list[Real | None] = []
+    for s in row:
+        if isinstance(s, Closed):
+            raise HeadworkError("the softmax of a softmax has no closed form here; ask for values instead")
+        exponents.append(None if isinstance(s, Hidden) else s)
+    return exponents
+
+
+def _split(step: Step, wide: Matrix) -> Matrix:
+    assert isinstance(step.op, Split)
+    assert isinstance(step.op.of, int)
+    width = len(wide[0]) // step.op.of
+    start = step.op.part * width
+    return tuple(row[start : start + width] for row in wide)
+
+
+EXACT: Rules[Matrix] = {
+    Given: _given,
+    MatMul: _matmul,
+    Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
+    Divide: _divide,
+    Add: _add,
+    Softmax: _softmax,
+    Split: _split,
+    Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
+}

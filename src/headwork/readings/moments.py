@@ -1,0 +1,132 @@
+"""Moments: a step means the mean and variance of its entries when the inputs are independent draws.
+
+Exact where it says so. Where two factors share an input, or a softmax stands between, there is no such closed
+form, and the reading says that instead of guessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import sympy
+
+from headwork.graph import Step, read
+from headwork.numbers.algebra import as_sympy
+from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
+from headwork.readings.shapes import shapes
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and variance of one entry, in numbers or symbols; None where there is no closed form."""
+
+    mean: Any  # sympy.Expr | None
+    variance: Any  # sympy.Expr | None
+    sources: frozenset[Step] = frozenset()  # the inputs that its randomness comes from
+    independent: bool = False  # whether the entries of one row are independent of each other
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How the inputs are drawn, and the shape of every step."""
+
+    mean: Any
+    variance: Any
+    shape: Mapping[Step, Any]
+
+
+def moments(last: Step, mean: Any = None, variance: Any = None) -> dict[Step, Moments]:
+    """Mean and variance of every step's entries, for inputs drawn with this mean and variance (μ, σ² if not given).
+
+    scores = Q·Kᵀ over D columns: mean D·μ², variance D·(σ⁴ + 2μ²σ²).
+    """
+    draws = Draws(
+        sympy.Symbol("μ", real=True) if mean is None else as_sympy(mean),
+        sympy.Symbol("σ", positive=True) ** 2 if variance is None else as_sympy(variance),
+        shapes(last),
+    )
+    return read(last, {op: partial(rule, draws) for op, rule in MOMENTS.items()})
+
+
+def of_product(left: Moments, right: Moments, terms: Any) -> tuple[Any, Any]:
+    """Mean and variance of Σ aᵢbᵢ over so many terms, a and b independent.
+
+    E = D·μ_a·μ_b,  Var = D·(σ_a²σ_b² + μ_a²σ_b² + μ_b²σ_a²)
+    """
+    mean = terms * left.mean * right.mean
+    spread = left.variance * right.variance + left.mean**2 * right.variance + right.mean**2 * left.variance
+    return sympy.simplify(mean), sympy.factor(terms * spread)
+
+
+def _given(draws: Draws, step: Step) -> Moments:
+    if step.role == "mask":
+        return Moments(sympy.S.Zero, sympy.S.Zero)  # fixed, not drawn
+    return Moments(draws.mean, draws.variance, frozenset({step}), independent=True)
+
+
+def _matmul(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
+    sources = left.sources | right.sources
+    if why_not := left.why_not or right.why_not or _dependence(left, right):
+        return Moments(None, None, sources, why_not=why_not)
+    mean, variance = of_product(left, right, draws.shape[step.inputs[0]][-1])
+    return Moments(mean, variance, sources)
+
+
+def _dependence(left: Moments, right: Moments) -> str:
+    """Why the terms of a sum of products are not independent enough for a closed form, or nothing."""
+    if shared := left.sources & right.sources:
+        return f"both factors are made of {', '.join(sorted(s.role for s in shared))}"
+    # Entries of X·W in one row share X: they are uncorrelated, which is enough, only around 0.
+    if (left.mean or right.mean) and not (left.independent and right.independent):
+        return "the terms of the sum are correlated unless the means are 0"
+    return ""
+
+
+def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
+    assert isinstance(step.op, Divide)
+    if scores.why_not:
+        return scores
+    by = sympy.sqrt(step.op.by.of) if isinstance(step.op.by, Root) else as_sympy(step.op.by)
+    return Moments(scores.mean / by, sympy.simplify(scores.variance / by**2), scores.sources)
+
+
+def _add(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
+    sources = left.sources | right.sources
+    shared = "both terms are made of one input" if left.sources & right.sources else ""
+    if why_not := left.why_not or right.why_not or shared:
+        return Moments(None, None, sources, why_not=why_not)
+    return Moments(left.mean + right.mean, left.variance + right.variance, sources)
+
+
+def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
+    # Unmasked keys that are drawn alike each get, by symmetry, the same share of the weight on average.
+    alike = not scores.why_not and step.inputs[0].role != "masked"
+    mean = 1 / sympy.sympify(draws.shape[step][-1]) if alike else None
+    return Moments(mean, None, scores.sources, why_not="the variance of a softmax has no closed form: sample it")
+
+
+def _same(draws: Draws, step: Step, first: Moments, *others: Moments) -> Moments:
+    """Moving entries about changes no entry's moments; joined heads are drawn alike."""
+    return Moments(
+        first.mean,
+        first.variance,
+        first.sources.union(*(other.sources for other in others)),
+        first.independent,
+        first.why_not,
+    )
+
+
+MOMENTS: Mapping[type[Op], Callable[..., Moments]] = {
+    Given: _given,
+    MatMul: _matmul,
+    Transpose: _same,
+    Divide: _divide,
+    Add: _add,
+    Softmax: _softmax,
+    Split: _same,
+    Join: _same,
+}

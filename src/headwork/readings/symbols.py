@@ -1,0 +1,96 @@
+"""Symbols: a step means a matrix of SymPy expressions in named entries. Equal expressions are a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+
+from headwork.errors import HeadworkError
+from headwork.graph import Rules, Step, in_order, read
+from headwork.notation import PLAIN, Notation
+from headwork.numbers.algebra import as_sympy
+from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Shape, Softmax, Split, Transpose
+
+SymbolMatrix = tuple[tuple[Any, ...], ...]  # of sympy.Expr, which has no types
+
+
+def symbols(
+    last: Step, handed: Mapping[Step, SymbolMatrix] | None = None, notation: Notation = PLAIN
+) -> dict[Step, SymbolMatrix]:
+    """Every step in named entries; what is given has entries called after it: x_1,1 and so on."""
+    givens = {s: named(s, s.op.shape, notation) for s in in_order(last) if isinstance(s.op, Given)}
+    return read(last, SYMBOLS, {**givens, **(handed or {})})
+
+
+def named(step: Step, shape: Shape, notation: Notation = PLAIN) -> SymbolMatrix:
+    """A matrix of fresh symbols, called after the step in small letters: W_Q,1 has w_Q,1,1,1 …"""
+    if not all(isinstance(size, int) for size in shape):
+        raise HeadworkError(f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …")
+    rows, columns = shape[-2:]
+    name = notation.of(step)
+    small = type(name)(name.base[0].lower() + name.base[1:], name.subscripts, name.transposed)
+    first = notation.first_index
+    return tuple(
+        tuple(sympy.Symbol(str(small.with_subscripts(i + first, j + first)), real=True) for j in range(int(columns)))
+        for i in range(int(rows))
+    )
+
+
+def _given(step: Step) -> SymbolMatrix:
+    assert isinstance(step.op, Given)
+    return named(step, step.op.shape)
+
+
+def _matmul(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
+    columns = [*zip(*right, strict=True)]
+    return tuple(
+        tuple(sympy.Add(*(a * b for a, b in zip(row, column, strict=True))) for column in columns) for row in left
+    )
+
+
+def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, Divide)
+    by = step.op.by
+    number = sympy.sqrt(by.of) if isinstance(by, Root) else as_sympy(by)
+    return tuple(tuple(s / number for s in row) for row in scores)
+
+
+def _add(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
+    rows = right * len(left) if len(right) == 1 else right
+    return tuple(tuple(a + b for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True))
+
+
+def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, Softmax)
+    if step.op.axis == -2:
+        return tuple(zip(*map(_softmax_row, zip(*scores, strict=True)), strict=True))
+    if step.op.axis is None:
+        total = sympy.Add(*(sympy.exp(s) for row in scores for s in row))
+        return tuple(tuple(sympy.exp(s) / total for s in row) for row in scores)
+    return tuple(_softmax_row(row) for row in scores)
+
+
+def _softmax_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    total = sympy.Add(*(sympy.exp(s) for s in row))
+    return tuple(sympy.exp(s) / total for s in row)
+
+
+def _split(step: Step, wide: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, Split)
+    assert isinstance(step.op.of, int)
+    width = len(wide[0]) // step.op.of
+    return tuple(row[step.op.part * width : (step.op.part + 1) * width] for row in wide)
+
+
+SYMBOLS: Rules[SymbolMatrix] = {
+    Given: _given,
+    MatMul: _matmul,
+    Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
+    Divide: _divide,
+    Add: _add,
+    Softmax: _softmax,
+    Split: _split,
+    Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
+}

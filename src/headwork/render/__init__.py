@@ -1,0 +1,1 @@
+"""Renderers: each sees a `Working` and nothing else."""

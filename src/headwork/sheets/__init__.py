@@ -1,0 +1,1 @@
+"""Sheets: problems as data."""

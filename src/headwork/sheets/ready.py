@@ -1,0 +1,131 @@
+"""A problem made ready to be read: its graph, and what is handed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from headwork.build import Sizes, build
+from headwork.errors import HeadworkError
+from headwork.graph import Step, in_order
+from headwork.ops import Given, Transpose
+from headwork.readings.exact import HIDDEN, Matrix
+from headwork.readings.shapes import shapes
+from headwork.sheets.fields import role_and_head
+from headwork.sheets.sheet import Key, Part, Problem
+from headwork.sheets.sizes import infer_sizes
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a part asks for: a whole step, one row of it, or one entry; rows and columns counted from 0."""
+
+    step: Step
+    row: int | None = None
+    column: int | None = None
+
+
+class Ready:
+    """A problem's graph with its inputs: find steps by name, hand matrices over by role."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.sizes: Sizes = infer_sizes(problem)
+        roles = {role for role, _ in problem.given}
+        masked = problem.mask != "none"
+        # A single head without W_O ends with the head's own output.
+        single = problem.formula == "single_head"
+        self.last = build(
+            problem.formula,
+            self.sizes,
+            mask=masked,
+            biases=[role for role in roles if role.startswith("b_")],
+            context="context" in roles or bool({"keys", "d_context"} & problem.sizes.keys()),
+            output_projection=not single or "W_O" in roles or not roles,
+            scale=problem.scale,
+        )
+        self.shape = shapes(self.last)
+        self.steps: dict[Key, Step] = {}
+        for step in in_order(self.last):
+            head = step.head if isinstance(step.head, int) else None
+            self.steps.setdefault((step.role, head), step)
+        self.handed = self._handed(problem.given)
+        if masked and isinstance(self.sizes.tokens, int) and isinstance(self.sizes.keys, int):
+            self.handed[self.steps["mask", None]] = self._mask(self.sizes.tokens, self.sizes.keys)
+
+    def handed_in(self, part: Part) -> dict[Step, Matrix]:
+        """Everything given for a part: the problem's matrices, and those the part itself hands over."""
+        return {**self.handed, **self._handed(part.given)}
+
+    def _handed(self, given: Mapping[Key, Matrix]) -> dict[Step, Matrix]:
+        handed: dict[Step, Matrix] = {}
+        for key, matrix in given.items():
+            if key not in self.steps:
+                raise HeadworkError(f"{self._called(*key)} is given, but {self._offer()}")
+            handed[self.steps[key]] = matrix
+        return handed
+
+    def _mask(self, tokens: int, keys: int) -> Matrix:
+        if not isinstance(self.problem.mask, str):
+            return self.problem.mask
+        if tokens != keys:
+            raise HeadworkError(
+                f"key 'mask': causal needs as many keys as tokens, not {keys} and {tokens}; give the mask as a matrix"
+            )
+        return tuple(tuple(Fraction(0) if j <= i else HIDDEN for j in range(keys)) for i in range(tokens))
+
+    def find(self, name: str) -> list[Found]:
+        """What a name asks for. A bare role with several heads asks for all of them."""
+        match = re.fullmatch(r"([A-Za-z_]\w*?)(?:\[\s*(\d+)\s*(?:,\s*(\d+)\s*)?\])?", name.strip(), re.ASCII)
+        if not match:
+            raise HeadworkError(f"'{name[:40]}' is not a name; write Q, Q_2, Q[2] or scores_1[3,1]")
+        first = self.problem.notation.first_index
+        role, head = role_and_head(match[1], first)
+        steps = self._steps(role, head, name)
+        row, column = (None if text is None else int(text) - first for text in match.groups()[1:])
+        return [self._inside(Found(step, row, column), name) for step in steps]
+
+    def _steps(self, role: str, head: int | None, name: str) -> list[Step]:
+        if head is None:
+            # In multi_head_blocks the role alone means the wide matrix when it is there, and the heads otherwise.
+            if (role, None) in self.steps:
+                return [self.steps[role, None]]
+            if role == "output":
+                return [self.last]
+            heads = [step for (r, h), step in self.steps.items() if r == role]
+            if heads:
+                return heads
+        elif (role, head) in self.steps:
+            return [self.steps[role, head]]
+        raise HeadworkError(f"'{name}' is asked for, but {self._offer()}")
+
+    def _inside(self, found: Found, name: str) -> Found:
+        rows, columns = self.shape[found.step][-2:]
+        first = self.problem.notation.first_index
+        for index, size, what in ((found.row, rows, "rows"), (found.column, columns, "columns")):
+            if index is not None and isinstance(size, int) and not 0 <= index < size:
+                raise HeadworkError(f"'{name}' lies outside: {what} go from {first} to {size - 1 + first}")
+        return found
+
+    def resting_on(self, changed: Collection[Step]) -> list[Step]:
+        """The steps that are made, directly or not, of some that changed."""
+        touched = set(changed)
+        found = []
+        for step in in_order(self.last):
+            if touched.intersection(step.inputs):
+                touched.add(step)
+                found.append(step)
+        return found
+
+    def computed(self) -> list[Step]:
+        """The steps a page shows: everything but inputs and transposes."""
+        return [s for s in in_order(self.last) if not isinstance(s.op, Given | Transpose)]
+
+    def _called(self, role: str, head: int | None) -> str:
+        return role if head is None else f"{role}_{head + self.problem.notation.first_index}"
+
+    def _offer(self) -> str:
+        names = sorted({self._called(*key) for key in self.steps if not key[0].endswith("_transposed")})
+        return f"{self.problem.formula} has only {', '.join(names)}"

@@ -1,0 +1,59 @@
+"""The model: a sheet holds problems, a problem holds what is given and lettered parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headwork.formulas import SQRT_D_K, Scale
+from headwork.notation import Notation
+from headwork.numbers.surd import Real
+from headwork.readings.exact import Matrix
+
+KINDS = ("value", "shape", "count", "prove", "moments", "explain", "diagram")
+
+# A matrix is known by its role and head: ("W_Q", 0), ("X", None).
+Key = tuple[str, int | None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One lettered question."""
+
+    label: str
+    kind: str = "value"
+    text: str = ""
+    find: tuple[str, ...] = ()
+    given: Mapping[Key, Matrix] = field(default_factory=dict)
+    answer: str = ""
+    mean: Real | None = None
+    variance: Real | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One exercise: a formula, what is given, and its parts."""
+
+    title: str
+    formula: str
+    parts: tuple[Part, ...]
+    text: str = ""
+    heads: int | None = None
+    kv_heads: int | None = None
+    scale: Scale = SQRT_D_K
+    mask: str | Matrix = "none"
+    places: int = 2
+    notation: Notation = field(default_factory=Notation)
+    columns: bool = False  # whether single rows are written as column vectors, q = Wᵀ·x
+    given: Mapping[Key, Matrix] = field(default_factory=dict)
+    sizes: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A file's worth of problems. `source` is the name or path it was read from, for messages."""
+
+    title: str
+    problems: tuple[Problem, ...]
+    summary: str = ""
+    source: str = "sheet"

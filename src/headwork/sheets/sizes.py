@@ -1,0 +1,149 @@
+"""The sizes of a problem, told by the matrices that are given; what they leave open stays untold, or a symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwork.build import Sizes
+from headwork.errors import HeadworkError
+from headwork.notation import PLAIN
+from headwork.ops import Untold
+from headwork.readings.exact import Matrix
+from headwork.sheets.sheet import Problem
+
+# Rows and columns of every role. Columns marked with * hold all heads side by side in multi_head_blocks.
+PATTERNS: dict[str, tuple[str, str]] = {
+    "X": ("tokens", "d_model"),
+    "context": ("keys", "d_context"),
+    "W_Q": ("d_model", "d_k*"),
+    "W_K": ("d_context", "d_k*"),
+    "W_V": ("d_context", "d_v*"),
+    "W_O": ("d_v+", "d_out"),
+    "b_Q": ("one", "d_k*"),
+    "b_K": ("one", "d_k*"),
+    "b_V": ("one", "d_v*"),
+    "b_O": ("one", "d_out"),
+    "mask": ("tokens", "keys"),
+    "Q": ("tokens", "d_k*"),
+    "K": ("keys", "d_k*"),
+    "V": ("keys", "d_v*"),
+    "scores": ("tokens", "keys"),
+    "scaled": ("tokens", "keys"),
+    "masked": ("tokens", "keys"),
+    "weights": ("tokens", "keys"),
+    "head_output": ("tokens", "d_v"),
+    "joined": ("tokens", "d_v+"),
+    "output": ("tokens", "d_out"),
+}
+_SYMBOLS = {"tokens": "n", "keys": "n_k", "d_model": "d", "d_context": "d_c", "d_k": "d_k", "d_v": "d_v", "d_out": "d"}
+
+
+def infer_sizes(problem: Problem) -> Sizes:
+    """Every size of the problem, or an error that names the two matrices that disagree."""
+    known = _Known(problem)
+    for (role, head), matrix in _matrices(problem):
+        known.learn(role, head, matrix)
+    return known.sizes()
+
+
+def _matrices(problem: Problem) -> Iterator[tuple[tuple[str, int | None], Matrix]]:
+    yield from problem.given.items()
+    for part in problem.parts:
+        yield from part.given.items()
+    if not isinstance(problem.mask, str):
+        yield ("mask", None), problem.mask
+
+
+class _Known:
+    """Sizes learned so far, each with the matrix that told it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.bare = problem.formula in ("dot_product", "scaled_dot_product")
+        several = problem.formula in ("multi_head", "multi_head_blocks")
+        self.heads: Any = self._heads("W_Q", problem.heads) if several else 1
+        self.kv_heads: Any = (self._heads("W_K", problem.kv_heads) or self.heads) if several else 1
+        self.found: dict[str, tuple[Any, str]] = {"one": (1, "a bias is one row")}
+        for name, size in problem.sizes.items():
+            if name not in ("heads", "kv_heads"):
+                self.found[self.alias(name)] = (size if isinstance(size, int) else _symbol(size), "[sizes]")
+
+    def _heads(self, role: str, asked: int | None) -> Any:
+        """The number of heads: as asked, else as many as there are projections, else what [sizes] says."""
+        matrices = sum(1 for r, head in self.problem.given if r == role and head is not None)
+        if asked and matrices and asked != matrices:
+            key = "heads" if role == "W_Q" else "kv_heads"
+            raise HeadworkError(f"{key} = {asked}, but {role} holds {matrices} matrices; give one for every head")
+        if asked or matrices:
+            return asked or matrices
+        size = self.problem.sizes.get("heads" if role == "W_Q" else "kv_heads")
+        return _symbol(size) if isinstance(size, str) else size
+
+    def alias(self, name: str) -> str:
+        """Without a context the keys are the tokens themselves."""
+        context = self.bare or any(role == "context" for role, _ in self.problem.given)
+        context = context or bool({"keys", "d_context"} & self.problem.sizes.keys())
+        return name if context else {"keys": "tokens", "d_context": "d_model"}.get(name, name)
+
+    def learn(self, role: str, head: int | None, matrix: Matrix) -> None:
+        self.check_head(role, head)
+        name = str(PLAIN.of_role(role, head))
+        rows, columns = PATTERNS[role]
+        self.learn_size(rows, len(matrix), name, "rows", role, head)
+        self.learn_size(columns, len(matrix[0]), name, "columns", role, head)
+
+    def check_head(self, role: str, head: int | None) -> None:
+        limit = self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
+        if head is not None and isinstance(limit, int) and head >= limit:
+            raise HeadworkError(f"{role} is given for more heads than there are ({limit}); remove it or raise heads")
+
+    def learn_size(self, size: str, length: int, name: str, axis: str, role: str, head: int | None) -> None:
+        side_by_side = size.endswith("+") or (size.endswith("*") and head is None)
+        plain = self.alias(size.rstrip("*+"))
+        number = self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
+        if side_by_side and number != 1:
+            if not isinstance(number, int):
+                raise HeadworkError(f"{name} is given in numbers, so heads must be a number too; add heads = …")
+            if length % number:
+                raise HeadworkError(f"{name} has {length} {axis}, which {number} heads cannot share equally")
+            length //= number
+        if plain not in self.found:
+            self.found[plain] = (length, f"{name} has {length} {axis}" + (" a head" if side_by_side else ""))
+        elif self.found[plain][0] != length:
+            expected, because = self.found[plain]
+            raise HeadworkError(
+                f"{name} has {length} {axis}{' a head' if side_by_side and number != 1 else ''}, but {plain} is "
+                f"{expected} ({because}); give it {expected}"
+            )
+
+    def sizes(self) -> Sizes:
+        if self.heads is None:
+            raise HeadworkError("the number of heads is not given; add heads = …")
+        get = self.get
+        d_model = 1 if self.bare else get("d_model")
+        return Sizes(
+            tokens=get("tokens"),
+            keys=get(self.alias("keys")),
+            d_model=d_model,
+            d_context=1 if self.bare else get(self.alias("d_context")),
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            d_k=get("d_k"),
+            d_v=get("d_v"),
+            d_out=self.found["d_out"][0] if "d_out" in self.found else d_model,
+            batch=self.found["batch"][0] if "batch" in self.found else None,
+        )
+
+    def get(self, name: str) -> Any:
+        if name in self.found:
+            return self.found[name][0]
+        # Symbols are for pages that print sizes; numbers alone need none, and SymPy is slow to load.
+        only_values = all(part.kind in ("value", "explain") for part in self.problem.parts)
+        return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS[name])
+
+
+def _symbol(name: str) -> Any:
+    from sympy import Symbol  # only a problem with open sizes pays for SymPy
+
+    return Symbol(name, positive=True, integer=True)

@@ -1,0 +1,312 @@
+"""A sheet in, a `Working` out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+from headwork.errors import HeadworkError, SheetError
+from headwork.graph import Step, needed, read
+from headwork.numbers.closed import Closed
+from headwork.numbers.digits import rounded
+from headwork.ops import Given, MatMul, Split, Transpose
+from headwork.readings.entries import origin
+from headwork.readings.exact import EXACT, Matrix
+from headwork.sheets.load import load
+from headwork.sheets.ready import Found, Ready
+from headwork.sheets.sheet import Part, Problem, Sheet
+from headwork.working import (
+    Argument,
+    Arithmetic,
+    Counts,
+    Derivation,
+    Diagram,
+    Equation,
+    Line,
+    Near,
+    Operand,
+    PartWorking,
+    ProblemWorking,
+    Samples,
+    Shapes,
+    Working,
+)
+
+WHOLE = -1  # in a set of wanted rows: all of them
+
+
+def solve(
+    sheet: Sheet | str | Path, *, part: str | None = None, places: int | None = None, entry: str | None = None
+) -> Working:
+    """A sheet worked: a `Sheet`, the name of a built-in one, or a path.
+
+    `part` keeps the parts of that label; `places` replaces the sheet's own; `entry` asks, instead of the parts, for
+    the arithmetic of one entry such as "scores_1[2,1]".
+    """
+    loaded = sheet if isinstance(sheet, Sheet) else load(sheet)
+    problems = [_adjusted(problem, part, places) for problem in loaded.problems]
+    problems = [problem for problem in problems if problem.parts]
+    if not problems:
+        labels = ", ".join(dict.fromkeys(p.label for problem in loaded.problems for p in problem.parts))
+        raise SheetError(f"{loaded.source}: there is no part '{part}'; there is {labels}")
+    try:
+        if entry is not None:
+            return Working(loaded.title, (_solve_entry(problems, entry),))
+        return Working(loaded.title, tuple(_solve_problem(problem) for problem in problems))
+    except HeadworkError as error:
+        raise SheetError(f"{loaded.source}: {error}") from None
+
+
+def _adjusted(problem: Problem, part: str | None, places: int | None) -> Problem:
+    parts = tuple(p for p in problem.parts if part is None or p.label == part)
+    return dataclasses.replace(problem, parts=parts, places=problem.places if places is None else places)
+
+
+def _solve_entry(problems: list[Problem], entry: str) -> ProblemWorking:
+    """The first problem that has such an entry, with its arithmetic alone."""
+    refused: HeadworkError | None = None
+    for problem in problems:
+        try:
+            question = Part(label="", find=(entry,), given=problem.parts[-1].given)
+            worked = _solve_problem(dataclasses.replace(problem, parts=(question,), text=""), only_asked=True)
+            return dataclasses.replace(worked, given=())
+        except HeadworkError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _solve_problem(problem: Problem, only_asked: bool = False) -> ProblemWorking:
+    try:
+        solver = _Solver(problem, only_asked)
+    except HeadworkError as error:
+        raise HeadworkError(f"problem '{problem.title}': {error}") from None
+    given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
+    return ProblemWorking(problem, given, tuple(solver.part(part) for part in problem.parts))
+
+
+class _Solver:
+    """Works the parts of one problem in order and remembers which rows the page has shown."""
+
+    def __init__(self, problem: Problem, only_asked: bool) -> None:
+        self.ready = Ready(problem)
+        self.problem = problem
+        self.notation = problem.notation
+        self.only_asked = only_asked
+        self.shown: dict[Step, set[int]] = {}
+        self.known: dict[Step, Matrix] = {}
+        self.worked: dict[str, dict[Step, Matrix]] = {}  # by label
+
+    def part(self, part: Part) -> PartWorking:
+        try:
+            lines = KINDS[part.kind](self, part)
+            steps = self.steps(part) if part.kind == "value" else ()
+        except HeadworkError as error:
+            where = f"problem '{self.problem.title}', part '{part.label}': " if part.label else ""
+            raise HeadworkError(f"{where}{error}") from None
+        return PartWorking(part, tuple(lines), steps)
+
+    def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
+        order = {step: i for i, step in enumerate(needed(self.ready.last, {}))}
+        return sorted(steps, key=lambda step: order[step])
+
+    # Values.
+
+    def meaning(self, part: Part) -> dict[Step, Matrix]:
+        """Every step that the part's questions rest on, in closed form."""
+        if part.label not in self.worked:
+            # What was worked out from the problem's own matrices holds for every part that hands over nothing.
+            meaning = {**({} if part.given else self.known), **self.ready.handed_in(part)}
+            for found in self.asked(part):
+                meaning |= read(found.step, EXACT, meaning)
+            if not part.given:
+                self.known = meaning
+            self.worked[part.label] = meaning
+        return self.worked[part.label]
+
+    def asked(self, part: Part) -> list[Found]:
+        return [found for name in part.find for found in self.ready.find(name)]
+
+    def steps(self, part: Part) -> tuple[Equation, ...]:
+        handed = self.ready.handed_in(part)
+        meaning = self.meaning(part)
+        wanted = {step for found in self.asked(part) for step in needed(found.step, handed)}
+        return tuple(self.equation(step, meaning, handed) for step in self.in_page_order(wanted))
+
+    def values(self, part: Part) -> list[Line]:
+        """The lines a page needs: what is asked, and what leads there and has not been shown."""
+        handed = self.ready.handed_in(part)
+        meaning = self.meaning(part)
+        anew = set(self.ready.resting_on(handed.keys() - self.ready.handed.keys()))
+        self.shown = {step: rows for step, rows in self.shown.items() if step not in anew}
+        asked = self.asked(part)
+        wanted = self.wanted_rows(asked, handed)
+        whole = {found.step for found in asked if found.row is None}
+        lines: list[Line] = []
+        for step in self.in_page_order(wanted):
+            rows = self.rows(wanted[step], meaning[step])
+            hidden = isinstance(step.op, Given | Transpose) and step not in whole
+            if (step in handed and step not in self.ready.handed) or step in whole:
+                lines.append(self.equation(step, meaning, handed))
+            elif not hidden and step not in handed:
+                lines += self.unseen(step, rows, wanted[step], meaning, asked)
+            self.shown.setdefault(step, set()).update(rows)
+        return lines
+
+    def unseen(
+        self, step: Step, rows: set[int], wanted: set[int], meaning: Mapping[Step, Matrix], asked: list[Found]
+    ) -> list[Line]:
+        """The lines for one step: its asked entries and rows, and whatever of it has not been shown."""
+        entries = [f for f in asked if f.step is step and f.column is not None]
+        lines: list[Line] = [self.arithmetic(f, meaning) for f in entries]
+        if self.only_asked:
+            return lines
+        asked_rows = {f.row for f in asked if f.step is step and f.row is not None and f.column is None}
+        answered = {f.row for f in entries} - asked_rows
+        missing = {r for r in rows if r not in self.shown.get(step, set())} - answered
+        if WHOLE in wanted and missing:
+            return [*lines, self.equation(step, meaning)]
+        return [*lines, *(self.row(step, r, meaning) for r in sorted(missing | asked_rows))]
+
+    def wanted_rows(self, asked: list[Found], handed: Mapping[Step, Matrix]) -> dict[Step, set[int]]:
+        """Which rows of which steps the questions rest on."""
+        wanted: dict[Step, set[int]] = {}
+        for found in asked:
+            wanted.setdefault(found.step, set()).add(WHOLE if found.row is None else found.row)
+        everything = {step for found in asked for step in needed(found.step, handed)}
+        for step in reversed(self.in_page_order(everything)):
+            if step in handed or step not in wanted:
+                continue
+            for position, source in enumerate(step.inputs):
+                # A row of a product needs that row of the left factor and all of the right one.
+                all_of_it = isinstance(step.op, Transpose) or (isinstance(step.op, MatMul) and position == 1)
+                wanted.setdefault(source, set()).update({WHOLE} if all_of_it else wanted[step])
+        return wanted
+
+    @staticmethod
+    def rows(wanted: set[int], matrix: Matrix) -> set[int]:
+        return set(range(len(matrix))) if WHOLE in wanted else wanted
+
+    def equation(
+        self, step: Step, meaning: Mapping[Step, Matrix], handed: Mapping[Step, Matrix] | None = None
+    ) -> Equation:
+        given = isinstance(step.op, Given) or step in (self.ready.handed if handed is None else handed)
+        value = meaning.get(step)
+        operands = () if given else tuple(Operand(self.notation.of(s), meaning.get(s)) for s in step.inputs)
+        return Equation(
+            self.notation.of(step),
+            step.role,
+            step.head,
+            None if given else step.op,
+            operands,
+            self.ready.shape[step],
+            value,
+            self.block(step) if not given else None,
+            self.near(step, value) if value is not None and not given else (),
+        )
+
+    def block(self, step: Step) -> tuple[int, int] | None:
+        width = self.ready.shape[step][-1]
+        if not isinstance(step.op, Split) or not isinstance(width, int):
+            return None
+        start = step.op.part * width + self.notation.first_index
+        return start, start + width - 1
+
+    def row(self, step: Step, row: int, meaning: Mapping[Step, Matrix]) -> Equation:
+        """One row as an equation of its own; as a column where the page writes vectors as columns."""
+        operands = [
+            Operand(self.notation.of(source), meaning[source])
+            if isinstance(step.op, MatMul) and position == 1
+            else Operand(self.notation.row(source, row), (meaning[source][row],))
+            for position, source in enumerate(step.inputs)
+        ]
+        value: Matrix = (meaning[step][row],)
+        near = self.near(step, value, row)
+        if self.problem.columns:
+            value = _flip(value)
+            operands = [Operand(o.name, o.value and _flip(o.value)) for o in operands]
+            if isinstance(step.op, MatMul):  # (x·W)ᵀ = Wᵀ·xᵀ, and the vector x is the column already
+                left, right = operands
+                operands = [Operand(right.name.flipped(), right.value), left]
+        shape = (len(value), len(value[0]))
+        name = self.notation.row(step, row)
+        return Equation(name, step.role, step.head, step.op, tuple(operands), shape, value, self.block(step), near)
+
+    def near(self, step: Step, value: Matrix, first_row: int = 0) -> tuple[Near, ...]:
+        """The weights that print as 0 or 1 without being so."""
+        if step.role != "weights":
+            return ()
+        found = []
+        for i, row in enumerate(value):
+            for j, weight in enumerate(row):
+                if isinstance(weight, Closed) and (whole := rounded(weight, self.problem.places)) in (0, 1):
+                    distance = weight if whole == 0 else Fraction(1) - weight
+                    found.append(Near(self.notation.entry(step, first_row + i, j), int(whole), distance))
+        return tuple(found)
+
+    def arithmetic(self, found: Found, meaning: Mapping[Step, Matrix]) -> Arithmetic:
+        assert found.row is not None
+        assert found.column is not None
+        came = origin(found.step, found.row, found.column, meaning)
+        name = self.notation.entry(found.step, found.row, found.column)
+        names = tuple(dict.fromkeys(self.notation.of(step) for step, _, _ in came.places))
+        return Arithmetic(name, found.step.op if came.terms else None, names, came.terms, came.result)
+
+    # The other kinds.
+
+    def shape_table(self, part: Part) -> list[Line]:
+        steps = [found.step for found in self.asked(part)] if part.find else self.ready.computed()
+        return [Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
+
+    def diagram(self, part: Part) -> list[Line]:
+        return [Diagram(tuple(self.equation(step, {}, {}) for step in needed(self.ready.last, {})))]
+
+    def counts(self, part: Part) -> list[Line]:
+        from headwork.readings.counts import BY_HAND, Count, counts, repeats
+
+        each, times = counts(self.ready.last), repeats(self.ready.last)
+        asked = [found.step for found in self.asked(part)] or self.ready.computed()
+        rows = tuple((self.equation(step, {}, {}), each[step], times[step]) for step in asked)
+        total = sum((each[step].times(times[step]) for step in asked), Count())
+        return [Counts(rows, total, BY_HAND)]
+
+    def moments(self, part: Part) -> list[Line]:
+        from headwork.numbers.digits import to_float
+        from headwork.why_scale import derive, sample
+
+        lines: list[Line] = []
+        for name in part.find:
+            if name == "softmax":
+                mean = 0.0 if part.mean is None else to_float(part.mean)
+                variance = 1.0 if part.variance is None else to_float(part.variance)
+                lines.append(Samples(sample(mean, variance)))
+            elif name in ("mean", "variance", "scale"):
+                lines.append(Derivation(derive(name, part.mean, part.variance)))
+            else:
+                raise HeadworkError(f"moments has mean, variance, scale and softmax, not '{name}'")
+        return lines
+
+    def proofs(self, part: Part) -> list[Line]:
+        from headwork.proofs import claim
+
+        return [Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
+
+    def nothing(self, part: Part) -> list[Line]:
+        return []
+
+
+KINDS: Mapping[str, Callable[[_Solver, Part], list[Line]]] = {
+    "value": _Solver.values,
+    "shape": _Solver.shape_table,
+    "count": _Solver.counts,
+    "prove": _Solver.proofs,
+    "moments": _Solver.moments,
+    "explain": _Solver.nothing,
+    "diagram": _Solver.diagram,
+}
+
+
+def _flip(matrix: Matrix) -> Matrix:
+    return tuple(zip(*matrix, strict=True))

@@ -1,0 +1,106 @@
+"""Why √d_k: the mean and variance of q·k derived line by line, and what sampling shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+
+from headwork.build import Sizes, build
+from headwork.numbers.surd import Real
+from headwork.readings.moments import moments
+
+WIDTHS = (4, 64, 1024)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of a derivation: left = right, because."""
+
+    left: str
+    right: Any  # sympy.Expr, or text
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What drawing q and k of one width shows, beside what was predicted."""
+
+    width: int
+    predicted: float  # Var[q·k]
+    sampled: float
+    largest: tuple[float, float]  # mean of a row's largest weight, without and with the scale
+    gradient: tuple[float, float]  # mean Frobenius norm of the softmax's Jacobian, likewise
+
+
+def derive(find: str, mean: Real | None = None, variance: Real | None = None) -> tuple[Statement, ...]:
+    """The derivation of the "mean" or "variance" of q·k, or of the "scale" that makes the variance 1.
+
+    The last line of each is what the `moments` reading says of the scores.
+    """
+    D = sympy.Symbol("D", positive=True)
+    unscaled = build("dot_product", Sizes(D, D, 1, 1, 1, 1, D, D, 1))
+    table = moments(unscaled, mean, variance)
+    drawn = next(m for step, m in table.items() if step.role == "Q")
+    scores = next(m for step, m in table.items() if step.role == "scores")
+    mu, var = drawn.mean, drawn.variance
+    if find == "mean":
+        return (
+            Statement("q·k", "Σ q_i·k_i, i = 1 … D"),
+            Statement("E[q_i·k_i]", mu**2, "q_i and k_i are independent: E[q_i]·E[k_i]"),
+            Statement("E[q·k]", scores.mean, "the mean of a sum is the sum of the means: D equal terms"),
+        )
+    if find == "variance":
+        one = sympy.expand((var + mu**2) ** 2 - mu**4)
+        return (
+            Statement("E[q_i²]", var + mu**2, "Var = E[q_i²] − E[q_i]², and k_i likewise"),
+            Statement("E[(q_i·k_i)²]", (var + mu**2) ** 2, "independent: E[q_i²]·E[k_i²]"),
+            Statement("Var[q_i·k_i]", one, "E[(q_i·k_i)²] − E[q_i·k_i]²"),
+            Statement("Var[q·k]", scores.variance, "the D terms are independent, so their variances add"),
+        )
+    s = sympy.Symbol("s", positive=True)
+    return (
+        Statement("Var[q·k/s]", scores.variance / s**2, "a factor 1/s comes out squared"),
+        Statement("s", sympy.sqrt(scores.variance), "the only s > 0 that makes this 1"),
+    )
+
+
+def sample(
+    mean: float = 0.0, variance: float = 1.0, *, keys: int = 16, draws: int = 400, seed: int = 0
+) -> tuple[Sample, ...]:
+    """Draw queries and keys of width 4, 64 and 1024 and look at q·k, its softmax and the softmax's gradient.
+
+    The scale is the one that `derive("scale")` finds: the root of the predicted variance.
+    """
+    generator = np.random.default_rng(seed)
+    samples = []
+    for width in WIDTHS:
+        q = generator.normal(mean, variance**0.5, (draws, 1, width))
+        k = generator.normal(mean, variance**0.5, (draws, keys, width))
+        scores = (q * k).sum(-1)
+        predicted = width * (variance**2 + 2 * mean**2 * variance)
+        plain, scaled = _softmax(scores), _softmax(scores / predicted**0.5)
+        samples.append(
+            Sample(
+                width,
+                predicted,
+                float(scores.var()),
+                (float(plain.max(-1).mean()), float(scaled.max(-1).mean())),
+                (_gradient(plain), _gradient(scaled)),
+            )
+        )
+    return tuple(samples)
+
+
+def _softmax(scores: Any) -> Any:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _gradient(weights: Any) -> float:
+    """The mean size of ∂softmax/∂scores = diag(w) − w·wᵀ, as a Frobenius norm."""
+    squares = (weights**2).sum(-1)
+    norm = squares - 2 * (weights**3).sum(-1) + squares**2
+    return float(np.sqrt(np.maximum(norm, 0)).mean())

@@ -1,0 +1,196 @@
+"""A `Working`: a solved sheet as format-free lines. Every output format renders this and sees nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headwork.errors import HeadworkError
+from headwork.graph import Head
+from headwork.notation import Name, Notation
+from headwork.ops import Op, Shape
+from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.sheets.sheet import Part, Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from headwork.proofs import Proof
+    from headwork.readings.counts import Convention, Count
+    from headwork.readings.moments import Moments
+    from headwork.why_scale import Sample, Statement
+
+
+class Shown:
+    """Whatever prints itself, in a shell or a notebook, as the terminal page has it."""
+
+    def __repr__(self) -> str:
+        from headwork.render.terminal import shown_text
+
+        return shown_text(self)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix as it stands in an equation."""
+
+    name: Name
+    value: Matrix | None
+
+
+@dataclass(frozen=True)
+class Near:
+    """A weight that prints as 0 or 1 and is neither: how far it is from it."""
+
+    name: Name
+    whole: int
+    distance: Entry
+
+
+@dataclass(frozen=True, repr=False)
+class Equation(Shown):
+    """name = operation on operands = value. The value is None where only the shape is asked."""
+
+    name: Name
+    role: str
+    head: Head
+    op: Op | None  # None for a matrix that is given or handed over
+    operands: tuple[Operand, ...]
+    shape: Shape
+    value: Matrix | None = None
+    block: tuple[int, int] | None = None  # of a split: its first and last column, in the page's counting
+    near: tuple[Near, ...] = ()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
+        import numpy as np
+
+        from headwork.numbers.digits import to_float
+
+        if self.value is None:
+            raise HeadworkError(f"{self.name} has a shape but no value on this sheet")
+        rows = [[float("-inf") if isinstance(x, Hidden) else to_float(x) for x in row] for row in self.value]
+        return np.array(rows, dtype)
+
+
+@dataclass(frozen=True, repr=False)
+class Arithmetic(Shown):
+    """One entry: the numbers that went in, and what came out. `terms` are as in `readings.entries.Origin`."""
+
+    name: Name
+    op: Op | None
+    operands: tuple[Name, ...]  # of the rows, columns or entries that the numbers come from
+    terms: tuple[tuple[Entry, ...], ...]
+    result: Entry
+
+
+@dataclass(frozen=True, repr=False)
+class Shapes(Shown):
+    """A table of names, formulas and shapes."""
+
+    rows: tuple[Equation, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Diagram(Shown):
+    """The whole graph, head by head."""
+
+    rows: tuple[Equation, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Counts(Shown):
+    """A table of what every step costs; `times` is how many heads a row stands for."""
+
+    rows: tuple[tuple[Equation, Count, Any], ...]
+    total: Count
+    convention: Convention
+
+
+@dataclass(frozen=True, repr=False)
+class MomentsTable(Shown):
+    """Mean and variance of every step's entries."""
+
+    rows: tuple[tuple[Equation, Moments], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Derivation(Shown):
+    """Lines of algebra."""
+
+    lines: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Samples(Shown):
+    """What drawing at random shows."""
+
+    rows: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Argument(Shown):
+    """A proof, entry by entry."""
+
+    claim: str
+    proof: Proof
+
+
+Line = Equation | Arithmetic | Shapes | Diagram | Counts | MomentsTable | Derivation | Samples | Argument
+
+
+@dataclass(frozen=True)
+class PartWorking:
+    """A part, the lines a page shows for it, and every step that it needed."""
+
+    part: Part
+    lines: tuple[Line, ...]
+    steps: tuple[Equation, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class ProblemWorking(Shown):
+    """A problem with what is given and its parts worked."""
+
+    problem: Problem
+    given: tuple[Equation, ...]
+    parts: tuple[PartWorking, ...]
+
+    @property
+    def notation(self) -> Notation:
+        return self.problem.notation
+
+    def __getitem__(self, key: str | tuple[str, int]) -> Equation:
+        """The step of this name, as the last part that worked it out has it: "output", ("Q", 1), "Q_1"."""
+        from headwork.sheets.fields import role_and_head
+
+        first = self.notation.first_index
+        role, head = role_and_head(key, first) if isinstance(key, str) else (key[0], key[1] - first)
+        for part in reversed(self.parts):
+            for step in reversed(part.steps):
+                if step.role == role and step.head == head:
+                    return step
+            if role == "output" and part.steps and part.steps[-1].role == "head_output":
+                return part.steps[-1]
+        raise KeyError(f"{key!r} is not worked out here; there is {', '.join(self._names())}")
+
+    def _names(self) -> list[str]:
+        first = self.notation.first_index
+        steps = [step for part in self.parts for step in part.steps]
+        return list(dict.fromkeys(s.role if s.head is None else f"{s.role}_{int(s.head) + first}" for s in steps))
+
+
+@dataclass(frozen=True, repr=False)
+class Working(Shown):
+    """A solved sheet. `working["output"]`, `working["Q", 1]`; heads are counted as the sheet counts them."""
+
+    title: str
+    problems: tuple[ProblemWorking, ...]
+
+    def __getitem__(self, key: str | tuple[str, int]) -> Equation:
+        for problem in reversed(self.problems):
+            try:
+                return problem[key]
+            except KeyError as error:
+                missing = error
+        raise missing
