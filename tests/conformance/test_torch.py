@@ -36,5 +36,6 @@ def test_masks_mean_the_same_in_torch(additive: bool) -> None:
     mask: Any = rng.random((2, 1, 50, 50)) < 0.6
     if additive:
         mask = np.where(mask, rng.standard_normal(mask.shape), -np.inf).astype(np.float32)
-    expected = sdpa(*map(torch.from_numpy, (q, k, v)), attn_mask=torch.from_numpy(mask)).numpy()
+    tq, tk, tv, given = map(torch.from_numpy, (q, k, v, mask))
+    expected = sdpa(tq, tk, tv, attn_mask=given).numpy()
     assert np.abs(attention(q, k, v, mask=mask) - expected).max() < 3e-6
