@@ -23,9 +23,7 @@ def cases() -> dict[str, Any]:
 
         found = nodes.collect_testcases("Attention")
     # The others have the operator expanded into smaller ones: they test those.
-    return {
-        case.name: case for case in found if case.model and case.model.graph.node[0].op_type == "Attention"
-    }
+    return {case.name: case for case in found if case.model and case.model.graph.node[0].op_type == "Attention"}
 
 
 def names() -> list[str]:

@@ -79,9 +79,7 @@ def prepared(
         length = int(lengths[item])
         start = positions(tokens, keys, causal, None if offsets is None else int(offsets[item]), length)
         here = None if allowed is None else allowed[at]
-        seen[at] = visible_row(
-            at[-1], keys, causal=causal, window=window, offset=start, length=length, mask=here
-        )
+        seen[at] = visible_row(at[-1], keys, causal=causal, window=window, offset=start, length=length, mask=here)
     scores = (q @ k.swapaxes(-1, -2)) * sort(scale)
     if softcap is not None:
         scores = sort(softcap) * np.tanh(scores / sort(softcap))

@@ -86,9 +86,7 @@ def test_the_short_way_and_the_long_way_agree(dtype: Any) -> None:
     for shape in ((5, 8), (2, 5, 8), (3, 2, 5, 8), (2, 3, 2, 5, 8)):
         q, k, v = draws(np.random.default_rng(6), shape, shape, shape, dtype=dtype)
         for causal in (False, True):
-            assert (
-                attention(q, k, v, causal=causal) == attention(q, k, v, causal=causal, scale=1 / sqrt(8))
-            ).all()
+            assert (attention(q, k, v, causal=causal) == attention(q, k, v, causal=causal, scale=1 / sqrt(8))).all()
         turned = [a.swapaxes(0, -2) for a in (q, k, v)]
         assert (attention(*turned) == attention(*turned, threads=1)).all()
 

@@ -113,8 +113,7 @@ def alignment(
             )
         if isinstance(causal, str):
             raise HeadworkError(
-                f"causal={causal!r} and offset both place the tokens: give causal=True with an offset, or "
-                f"no offset."
+                f"causal={causal!r} and offset both place the tokens: give causal=True with an offset, or no offset."
             )
         return int(offset) if isinstance(offset, Integral) else per_item("offset", offset, size)
     if causal == "bottom_right":
@@ -159,9 +158,7 @@ def checked_threads(threads: int | None) -> int:
     if threads is None:
         return DEFAULT_THREADS
     if not isinstance(threads, Integral) or threads < 1:
-        raise HeadworkError(
-            f"threads is {threads!r}. Give a whole number from 1 up, or None for the default."
-        )
+        raise HeadworkError(f"threads is {threads!r}. Give a whole number from 1 up, or None for the default.")
     return min(int(threads), 4096)  # more than any machine has, and safe to hand on
 
 

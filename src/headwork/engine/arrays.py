@@ -63,8 +63,7 @@ def is_swapped(layout: Layout) -> bool:
     """Does the tokens' axis come before the heads'?"""
     if layout not in get_args(Layout):
         raise HeadworkError(
-            f'layout is {layout!r}. Give "bhsd" for (…, heads, tokens, d) or "bshd" for (…, tokens, heads, '
-            f"d)."
+            f'layout is {layout!r}. Give "bhsd" for (…, heads, tokens, d) or "bshd" for (…, tokens, heads, d).'
         )
     return layout == "bshd"
 
@@ -103,8 +102,7 @@ def sizes(q: Array, k: Array, v: Array, swapped: bool) -> Sizes:
     d_k, keys = q.shape[-1], k.shape[row]
     if k.shape[-1] != d_k:
         raise ShapeError(
-            f"q is {q.shape} but k is {k.shape}: q·kᵀ needs the same last axis. q has {d_k} columns, "
-            f"k {k.shape[-1]}."
+            f"q is {q.shape} but k is {k.shape}: q·kᵀ needs the same last axis. q has {d_k} columns, k {k.shape[-1]}."
         )
     if v.shape[row] != keys or v_heads != kv_heads:
         raise ShapeError(
@@ -129,8 +127,7 @@ def check_ranks(q: Array, k: Array, v: Array, swapped: bool) -> None:
         )
     if max(ranks) > 3 + BATCH_AXES:
         raise ShapeError(
-            f"q, k, v have {ranks} axes, but at most {BATCH_AXES} batch axes are counted: reshape them "
-            f"into fewer."
+            f"q, k, v have {ranks} axes, but at most {BATCH_AXES} batch axes are counted: reshape them into fewer."
         )
 
 
@@ -173,14 +170,10 @@ def checked_out(out: Array | None, shape: tuple[int, ...], **inputs: Array | Non
         return np.empty(shape, dtype)
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
         given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise ShapeError(
-            f"out is {given}, but the result is {dtype} {shape}: give np.empty({shape}, {str(dtype)!r})."
-        )
+        raise ShapeError(f"out is {given}, but the result is {dtype} {shape}: give np.empty({shape}, {str(dtype)!r}).")
     if not out.flags.writeable:
         raise HeadworkError("out is read-only: give an array that can be written.")
     for name, array in inputs.items():
         if array is not None and np.may_share_memory(out, array) and np.shares_memory(out, array):
-            raise HeadworkError(
-                f"out shares memory with {name}, which is still being read: give an array of its own."
-            )
+            raise HeadworkError(f"out shares memory with {name}, which is still being read: give an array of its own.")
     return out

@@ -58,18 +58,9 @@ def attention(
            [0.269, 0.731]])
     """
     plain = mask is None and scale is None and lengths is None and softcap is None and window is None
-    if (
-        plain
-        and kernel is not None
-        and offset is None
-        and threads is None
-        and out is None
-        and layout == "bhsd"
-    ):
+    if plain and kernel is not None and offset is None and threads is None and out is None and layout == "bhsd":
         # Most calls ask for nothing more, and small ones should not pay for the questions.
-        result = (
-            None if return_lse or return_weights else kernel.plain(q, k, v, causal is True, DEFAULT_THREADS)
-        )
+        result = None if return_lse or return_weights else kernel.plain(q, k, v, causal is True, DEFAULT_THREADS)
         if result is not None and causal in (False, True):
             return result
     call = checked(

@@ -53,8 +53,7 @@ def by_row(share: NDArray[Any], swapped: bool) -> NDArray[Any]:
 def check(outs: list[NDArray[Any]], lses: list[NDArray[Any]], swapped: bool) -> None:
     if not outs or len(outs) != len(lses):
         raise HeadworkError(
-            f"merge got {len(outs)} outs and {len(lses)} lses: give one part at least, and an lse for "
-            f"every out."
+            f"merge got {len(outs)} outs and {len(lses)} lses: give one part at least, and an lse for every out."
         )
     for out, lse in zip(outs, lses, strict=True):
         if out.shape != outs[0].shape or out.dtype != outs[0].dtype:
@@ -64,6 +63,4 @@ def check(outs: list[NDArray[Any]], lses: list[NDArray[Any]], swapped: bool) -> 
                 "and type."
             )
         if out.ndim < 2 or by_row(lse, swapped).shape[:-1] != out.shape[:-1]:
-            raise ShapeError(
-                f"out is {out.shape} but its lse is {lse.shape}: one number for every head and token."
-            )
+            raise ShapeError(f"out is {out.shape} but its lse is {lse.shape}: one number for every head and token.")

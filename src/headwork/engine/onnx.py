@@ -95,8 +95,7 @@ def split(array: Array, heads: int | None) -> Array:
     """(batch, tokens, heads·d) → (batch, heads, tokens, d)"""
     if not heads or array.shape[2] % heads:
         raise ShapeError(
-            f"a 3-D input is {array.shape}, heads {heads}: give q_num_heads and kv_num_heads that divide the "
-            "last axis."
+            f"a 3-D input is {array.shape}, heads {heads}: give q_num_heads and kv_num_heads that divide the last axis."
         )
     return array.reshape(*array.shape[:2], heads, -1).swapaxes(1, 2)
 
@@ -132,9 +131,7 @@ def stage(
     """The matrix of scores on its way to the softmax, up to `mode`."""
     sort = accumulator(q)
     keys = np.repeat(k.astype(sort), q.shape[1] // k.shape[1], axis=1)
-    scores = (q.astype(sort) @ keys.swapaxes(-1, -2)) * sort.type(
-        q.shape[-1] ** -0.5 if scale is None else scale
-    )
+    scores = (q.astype(sort) @ keys.swapaxes(-1, -2)) * sort.type(q.shape[-1] ** -0.5 if scale is None else scale)
     if mode >= 1 and softcap:
         scores = sort.type(softcap) * np.tanh(scores / sort.type(softcap))
     if mode < 2:

@@ -44,22 +44,17 @@ def attention_varlen(
     q, k, v = floats("q", q), floats("k", k), floats("v", v)
     same_precision(q, k, v)
     if layout not in get_args(PackedLayout):
-        raise HeadworkError(
-            f'layout is {layout!r}. Give "shd" for (tokens, heads, d) or "hsd" for (heads, tokens, d).'
-        )
+        raise HeadworkError(f'layout is {layout!r}. Give "shd" for (tokens, heads, d) or "hsd" for (heads, tokens, d).')
     if not q.ndim == k.ndim == v.ndim == 3:
         raise ShapeError(
-            f"q, k, v have shapes {q.shape}, {k.shape}, {v.shape}: packed sequences have three axes, "
-            f"{layout}."
+            f"q, k, v have shapes {q.shape}, {k.shape}, {v.shape}: packed sequences have three axes, {layout}."
         )
     swapped = layout == "shd"
     size = sizes(q, k, v, swapped)
     starts_q, tokens = pieces("offsets_q", offsets_q, size.tokens)
     starts_k, keys = pieces("offsets_k", offsets_k, size.keys)
     if len(tokens) != len(keys):
-        raise ShapeError(
-            f"offsets_q has {len(tokens)} sequences and offsets_k {len(keys)}: give the same number."
-        )
+        raise ShapeError(f"offsets_q has {len(tokens)} sequences and offsets_k {len(keys)}: give the same number.")
     if causal is True and (tokens != keys).any():
         first = int(np.flatnonzero(tokens != keys)[0])
         raise HeadworkError(
@@ -103,7 +98,6 @@ def pieces(name: str, given: ArrayLike, total: int) -> tuple[NDArray[np.int64], 
     offsets = offsets.astype(np.int64)
     if offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 0).any():
         raise HeadworkError(
-            f"{name} is {offsets.tolist()}. It starts at 0, never falls, and ends at {total}, the end of "
-            f"the array."
+            f"{name} is {offsets.tolist()}. It starts at 0, never falls, and ends at {total}, the end of the array."
         )
     return offsets[:-1], np.diff(offsets)

@@ -49,9 +49,7 @@ def _status(key: str) -> int:
 
 def extra_memory(tokens: int) -> int:
     """Bytes that attention on (1, 8, tokens, 64) needs at its peak, measured in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(tokens)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", CODE, str(tokens)], capture_output=True, text=True, check=True)
     return int(done.stdout)
 
 

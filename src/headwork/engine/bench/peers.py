@@ -84,9 +84,7 @@ def torch_loop(problem: Problem) -> Call:
     q, k, v = (torch.from_numpy(a).transpose(0, 1)[None] for a in (problem.q, problem.k, problem.v))
     ends = np.cumsum([0, *problem.lengths]).tolist()
     parts = [slice(a, b) for a, b in pairwise(ends)]
-    return quiet(
-        lambda: torch.cat([sdpa(q[:, :, p], k[:, :, p], v[:, :, p]) for p in parts], 2)[0].transpose(0, 1)
-    )
+    return quiet(lambda: torch.cat([sdpa(q[:, :, p], k[:, :, p], v[:, :, p]) for p in parts], 2)[0].transpose(0, 1))
 
 
 def torch_padded(problem: Problem) -> Call:

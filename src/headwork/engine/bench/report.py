@@ -30,9 +30,7 @@ def table(results: "Results", console: Console) -> None:
     if results.limits:
         gigas = {name: value / 1e9 for name, value in results.limits.items()}
         console.print(f"limits: {gigas['operations']:.0f} GF/s float32, {gigas['bytes']:.1f} GB/s read")
-    console.print(
-        f"extra memory at the peak for 1,8,16384,64: {results.extra_bytes / 1e6:.1f} MB (wanted: under 8)"
-    )
+    console.print(f"extra memory at the peak for 1,8,16384,64: {results.extra_bytes / 1e6:.1f} MB (wanted: under 8)")
     for line in results.lines:
         for peer in line.slower_than:
             console.print(f"slower than {peer}: {line.name}, {line.ratios[peer]:.2f}", style="red")
@@ -77,9 +75,7 @@ def plot(results: "Results", path: Path) -> None:
     bars.legend()
     tokens = [point.tokens for point in results.growth]
     growth.loglog(tokens, [point.seconds for point in results.growth], "o-", label="seconds, 1 head")
-    growth.loglog(
-        tokens, [point.extra_bytes / 1e6 for point in results.growth], "s-", label="extra MB, 8 heads"
-    )
+    growth.loglog(tokens, [point.extra_bytes / 1e6 for point in results.growth], "s-", label="extra MB, 8 heads")
     growth.set_xlabel("tokens")
     growth.legend()
     figure.tight_layout()
