@@ -12,6 +12,8 @@ from headwork.errors import HeadworkError
 if TYPE_CHECKING:
     from headwork.configure import counts, moments, shapes
     from headwork.engine import attention, attention_varlen, merge
+    from headwork.marking.inspecting import inspect
+    from headwork.marking.mark import mark
     from headwork.proofs import prove
     from headwork.sheets.load import load
     from headwork.solving import solve
@@ -21,7 +23,9 @@ __all__ = [
     "attention",
     "attention_varlen",
     "counts",
+    "inspect",
     "load",
+    "mark",
     "merge",
     "moments",
     "prove",
@@ -35,7 +39,9 @@ _HOME = {
     "attention_varlen": "headwork.engine",
     "merge": "headwork.engine",
     "counts": "headwork.configure",
+    "inspect": "headwork.marking.inspecting",
     "load": "headwork.sheets.load",
+    "mark": "headwork.marking.mark",
     "moments": "headwork.configure",
     "prove": "headwork.proofs",
     "shapes": "headwork.configure",

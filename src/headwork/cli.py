@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headwork.errors import HeadworkError
+from headwork.marking import cli as marking
 
 app = typer.Typer(
     help="Multi-head attention, worked: by hand, in the open, at full speed.",
@@ -198,6 +199,11 @@ def bench(
     from headwork.engine.bench import run
 
     run(quick=quick, json_path=json, plot=plot)
+
+
+app.command()(marking.inspect)
+app.command()(marking.mark)
+app.command()(marking.new)
 
 
 def _sizes(**sizes: str | None) -> dict[str, Any]:

@@ -68,6 +68,11 @@ def _softmax(line: Arithmetic, style: Style) -> list[str]:
     (own,), summed = line.terms
     if isinstance(own, Hidden):
         return ["= e^(−∞) / … = 0   hidden by the mask"]
+    assert isinstance(line.op, Softmax)
+    if not line.op.exponential:
+        return [
+            f"= {_number(own, style)} / ({' + '.join(_number(s, style) for s in summed if not isinstance(s, Hidden))})"
+        ]
     below = " + ".join(_power(s, style) for s in summed if not isinstance(s, Hidden))
     return [f"= {_power(own, style)} / ({below})"]
 
