@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from headwork.proofs import Proof
     from headwork.readings.counts import Convention, Count
+    from headwork.readings.entries import Origin
     from headwork.readings.moments import Moments
     from headwork.why_scale import Sample, Statement
 
@@ -61,6 +62,13 @@ class Equation(Shown):
     value: Matrix | None = None
     block: tuple[int, int] | None = None  # of a split: its first and last column, in the page's counting
     near: tuple[Near, ...] = ()
+    upright: bool = False  # one row of a step, written as a column
+
+    def origin(self, row: int, column: int) -> Origin:
+        """How the entry in this place, counted from 0, came about; its places name operands as "0", "1", …"""
+        from headwork.working_entries import origin_in
+
+        return origin_in(self, row, column)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
         import numpy as np
@@ -93,9 +101,10 @@ class Shapes(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Diagram(Shown):
-    """The whole graph, head by head."""
+    """The whole graph, inputs first; `sources` gives, for every row, the rows that its operands are."""
 
     rows: tuple[Equation, ...]
+    sources: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,25 +145,53 @@ class Argument(Shown):
     proof: Proof
 
 
-Line = Equation | Arithmetic | Shapes | Diagram | Counts | MomentsTable | Derivation | Samples | Argument
+@dataclass(frozen=True, repr=False)
+class Unfilled(Shown):
+    """A step with its numbers left out, for the reader to fill in."""
+
+    line: Equation | Arithmetic
+
+
+@dataclass(frozen=True, repr=False)
+class Room(Shown):
+    """So many empty lines to write on."""
+
+    lines: int
+
+
+Line = (
+    Equation
+    | Arithmetic
+    | Shapes
+    | Diagram
+    | Counts
+    | MomentsTable
+    | Derivation
+    | Samples
+    | Argument
+    | Unfilled
+    | Room
+)
 
 
 @dataclass(frozen=True)
 class PartWorking:
-    """A part, the lines a page shows for it, and every step that it needed."""
+    """A part, the lines a page shows for it, every step that it needed, and the lines that are its answers."""
 
     part: Part
     lines: tuple[Line, ...]
     steps: tuple[Equation, ...]
+    answers: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
 class ProblemWorking(Shown):
-    """A problem with what is given and its parts worked."""
+    """A problem with what is given, its parts worked, and the picture of what was worked out."""
 
     problem: Problem
     given: tuple[Equation, ...]
     parts: tuple[PartWorking, ...]
+    picture: Diagram | None = None
 
     @property
     def notation(self) -> Notation:
