@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from headwork.configure import counts, moments, shapes
     from headwork.proofs import prove
     from headwork.sheets.load import load
-    from headwork.solve import solve
+    from headwork.solving import solve
 
 __all__ = ["HeadworkError", "counts", "load", "moments", "prove", "shapes", "solve"]
 
@@ -23,7 +23,7 @@ _HOME = {
     "moments": "headwork.configure",
     "prove": "headwork.proofs",
     "shapes": "headwork.configure",
-    "solve": "headwork.solve",
+    "solve": "headwork.solving",
 }
 
 

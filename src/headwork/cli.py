@@ -51,7 +51,7 @@ def solve(
 ) -> None:
     """Work a sheet, step by step."""
     from headwork.render.cells import Style
-    from headwork.solve import solve as work
+    from headwork.solving import solve as work
 
     if format not in ("text", "json"):
         raise HeadworkError(f"there is no format '{format}'; choose text or json")
@@ -198,7 +198,7 @@ def _show_sheet(sheet: str, kind: str, own_parts: bool = False) -> None:
     from headwork.render.terminal import pieces
     from headwork.sheets.load import load
     from headwork.sheets.sheet import Part
-    from headwork.solve import solve as work
+    from headwork.solving import solve as work
 
     loaded = load(sheet)
     problems = []

@@ -3,8 +3,9 @@
 A small grammar of our own, never `eval`:
 
     sum     = ["-"] product {("+" | "-") product}
-    product = factor {("*" | "/") factor}
-    factor  = decimal | "sqrt" "(" sum ")" | "(" sum ")"
+    product = factor {("*" | "/") factor | root}
+    factor  = decimal | root | "(" sum ")"
+    root    = "sqrt" "(" sum ")" | "√" factor
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class _Parser:
                 if not divisor:
                     raise NumberError(f"'{self.text}' divides by zero")
                 total = total / divisor
+            elif self.peek() in ("sqrt", "√"):  # 2√3
+                total = total * self.factor()
             else:
                 return total
 
@@ -92,7 +95,7 @@ class _Parser:
         if self.take("("):
             return self.closing(self.sum())
         token = self.peek()
-        if token is None or not (token[0].isdigit() or token[0] == "."):
+        if token is None or token[0] not in "0123456789.":
             raise self.unreadable()
         self.at += 1
         return self.decimal(token)

@@ -1,0 +1,193 @@
+"""Exact numbers: arithmetic, closed forms, and digits that are certain."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwork.numbers.closed import Closed, Exact, is_zero, softmax
+from headwork.numbers.digits import decimal, exact_decimal, exponent, scientific, significant, to_float
+from headwork.numbers.enclosure import sign
+from headwork.numbers.parse import NumberError, parse_number
+from headwork.numbers.surd import Real, Surd, root
+from headwork.numbers.text import text
+
+rationals = st.fractions(min_value=-20, max_value=20, max_denominator=12)
+surds = st.lists(st.tuples(rationals, st.sampled_from([1, 2, 3, 5, 6, 8])), min_size=1, max_size=3).map(
+    lambda terms: sum((c * root(r) for c, r in terms), Fraction(0))
+)
+
+
+mpmath.mp.dps = 90
+
+
+def reference(number: Exact) -> mpmath.mpf:
+    """The number by a separate route: plain floating point at 90 digits."""
+    if isinstance(number, Closed):
+        return mpmath.fsum(exponentials(N.items()) / exponentials(D) for D, N in number.parts.items())
+    if isinstance(number, Surd):
+        return mpmath.fsum(reference(c) * mpmath.sqrt(r) for r, c in number.terms.items())
+    return mpmath.mpf(number.numerator) / number.denominator
+
+
+def exponentials(terms: Iterable[tuple[Real, Real]]) -> mpmath.mpf:
+    return mpmath.fsum(reference(c) * mpmath.exp(reference(s)) for s, c in terms)
+
+
+@given(surds, surds)
+def test_roots_add_and_multiply_like_real_numbers(a: Real, b: Real) -> None:
+    assert abs(reference(a + b) - (reference(a) + reference(b))) < 1e-40
+    assert abs(reference(a * b) - reference(a) * reference(b)) < 1e-38
+    assert a + b == b + a
+    assert a * b == b * a
+    assert not a - a
+
+
+@given(surds, surds)
+def test_dividing_and_multiplying_back_is_exact(a: Real, b: Real) -> None:
+    if b:
+        assert (a / b) * b == a
+
+
+def test_a_root_that_comes_out_is_a_fraction() -> None:
+    assert root(Fraction(9, 4)) == Fraction(3, 2)
+    assert root(2) * root(2) == Fraction(2)
+    assert root(2) * root(8) == Fraction(4)
+    with pytest.raises(ValueError, match="no real square root"):
+        root(-1)
+
+
+@given(st.lists(surds, min_size=1, max_size=4))
+@settings(max_examples=50)
+def test_softmax_sums_to_exactly_one(row: list[Real]) -> None:
+    weights = softmax(row)
+    total: Exact = Fraction(0)
+    for weight in weights:
+        total = total + weight
+    assert total == Fraction(1)
+
+
+def test_equal_scores_share_equally_and_exactly() -> None:
+    assert softmax([root(2), root(2), None]) == [Fraction(1, 2), Fraction(1, 2), Fraction(0)]
+
+
+def test_a_row_of_hidden_scores_is_zero() -> None:
+    assert softmax([None, None]) == [Fraction(0), Fraction(0)]
+
+
+@given(st.lists(surds, min_size=2, max_size=4), st.lists(rationals, min_size=4, max_size=4), st.integers(0, 30))
+@settings(max_examples=60)
+def test_every_printed_digit_is_right(row: list[Real], values: list[Fraction], places: int) -> None:
+    total: Exact = Fraction(0)
+    for weight, value in zip(softmax(row), values, strict=False):
+        total = total + weight * value
+    shown = Fraction(decimal(total, places))
+    assert abs(reference(total) - reference(shown)) <= mpmath.mpf(10) ** -places / 2 * (1 + mpmath.mpf(10) ** -50)
+
+
+def test_rounding_that_is_hard_to_decide_is_decided() -> None:
+    """1 − 2·10⁻⁶² needs more than the first precision to be told from 1."""
+    almost = softmax([Fraction(0), Fraction(-142)])[0]
+    assert decimal(almost, 62) == "0." + "9" * 61 + "8"
+    assert decimal(almost, 61) == "1." + "0" * 61
+
+
+def test_a_tie_hidden_in_exponentials_is_found() -> None:
+    """Two rows whose denominators differ add up to exactly 1/8: no precision decides that, algebra does."""
+    first = softmax([Fraction(0), Fraction(1)])
+    second = softmax([Fraction(0), Fraction(2)])
+    number = first[0] * second[0] + first[0] * second[1] + first[1] * second[0] + first[1] * second[1]
+    eighth = number * Fraction(1, 8)
+    assert isinstance(eighth, Closed) or eighth == Fraction(1, 8)
+    assert is_zero(eighth - Fraction(1, 8))
+    assert decimal(eighth, 2) == "0.13"
+
+
+def test_halves_are_rounded_away_from_zero() -> None:
+    assert [decimal(Fraction(n, 8), 2) for n in (1, -1, 3)] == ["0.13", "-0.13", "0.38"]
+    assert decimal(Fraction(-1, 1000), 2) == "0.00"
+
+
+def test_significant_figures() -> None:
+    assert significant(Fraction(2, 3), 12) == "0.666666666667"
+    assert significant(Fraction(5, 2), 12) == "2.5"
+    assert significant(Fraction(999999, 1000000), 3) == "1.00"
+    assert significant(softmax([Fraction(0), Fraction(-28)])[1], 3) == "6.91e-13"
+    assert scientific(Fraction(99996, 10), 3) == "1.00e4"
+    assert [exponent(Fraction(n)) for n in (1, 9, 10, -1000)] == [0, 0, 1, 3]
+
+
+def test_an_exponential_too_small_for_any_float_has_digits() -> None:
+    tiny = softmax([Fraction(0), Fraction(-(10**12))])[1]
+    assert scientific(tiny, 4) == "5.600e-434294481904"
+    assert decimal(tiny, 2) == "0.00"
+
+
+def test_short_decimals_are_exact() -> None:
+    assert exact_decimal(Fraction(5, 2), 1) == "2.5"
+    assert exact_decimal(Fraction(-3), 2) == "-3"
+    assert exact_decimal(Fraction(1, 3), 6) is None
+    assert exact_decimal(root(2), 6) is None
+
+
+@given(surds)
+def test_the_sign_is_decided(a: Real) -> None:
+    assert sign(a) == (reference(a) > 0) - (reference(a) < 0)
+
+
+@given(surds)
+def test_what_is_printed_reads_back(a: Real) -> None:
+    assert parse_number(text(a)) == a
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("3", Fraction(3)),
+        ("-0.25", Fraction(-1, 4)),
+        ("0.1", Fraction(1, 10)),
+        (".5", Fraction(1, 2)),
+        ("1e-3", Fraction(1, 1000)),
+        ("1/3", Fraction(1, 3)),
+        ("−2", Fraction(-2)),
+        ("2*sqrt(3)/3", root(Fraction(4, 3))),
+        ("√8", 2 * root(2)),
+        ("(1+sqrt(2))*(1-sqrt(2))", Fraction(-1)),
+        ("+1", Fraction(1)),
+    ],
+)
+def test_numbers_are_read_exactly(written: str, meant: Real) -> None:
+    assert parse_number(written) == meant
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *(
+            "",
+            " ",
+            "nan",
+            "inf",
+            "x",
+            "1/0",
+            "__import__('os')",
+            "1;2",
+            "sqrt(-1)",
+            "sqrt(sqrt(2))",
+            "1e400",
+            "9" * 100,
+        ),
+        *("(1", "1)", "1..2", "2**3", "0x10", "1_000", "sqrt", "--1", "٣", "1e", "sqrt(" * 15 + "4" + ")" * 15),
+    ],
+)
+def test_anything_else_is_refused_with_a_reason(written: str) -> None:
+    with pytest.raises(NumberError, match=r"\w"):
+        parse_number(written)
+
+
+def test_floats_agree() -> None:
+    number = softmax([root(2), root(3)])[0] * 7
+    assert to_float(number) == pytest.approx(float(reference(number)), rel=1e-15)

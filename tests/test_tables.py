@@ -1,0 +1,54 @@
+"""Every reading has a rule for every operation, and every renderer a rule for every line."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import pytest
+
+from headwork.ops import OPS, Given
+from headwork.readings.counts import COUNTS
+from headwork.readings.entries import ENTRIES
+from headwork.readings.exact import EXACT
+from headwork.readings.moments import MOMENTS
+from headwork.readings.shapes import SHAPES
+from headwork.readings.symbols import SYMBOLS
+from headwork.readings.values import VALUES
+from headwork.render.arithmetic import ARITHMETIC
+from headwork.render.formula_text import FORMULA
+from headwork.render.terminal import LINES, OPERANDS
+from headwork.sheets.sheet import KINDS
+from headwork.solving import KINDS as SOLVED_KINDS
+from headwork.working import Line
+
+TABLES: dict[str, Mapping[Any, Any]] = {
+    "shapes": SHAPES,
+    "values": VALUES,
+    "exact": EXACT,
+    "symbols": SYMBOLS,
+    "counts": COUNTS,
+    "moments": MOMENTS,
+    "entries": ENTRIES,
+    "formula": FORMULA,
+    "arithmetic": ARITHMETIC,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_reading_has_a_rule_for_every_operation(name: str) -> None:
+    assert set(TABLES[name]) == set(OPS)
+
+
+def test_there_are_eight_operations() -> None:
+    assert len(OPS) == 8
+
+
+def test_operands_are_drawn_for_every_operation_that_has_some() -> None:
+    assert set(OPERANDS) == set(OPS) - {Given}
+
+
+def test_the_terminal_draws_every_kind_of_line() -> None:
+    assert set(LINES) == set(get_args(Line))
+
+
+def test_every_kind_of_part_is_solved() -> None:
+    assert set(SOLVED_KINDS) == set(KINDS)
