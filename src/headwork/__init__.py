@@ -1,6 +1,6 @@
 """Multi-head attention, worked: by hand, in the open, at full speed.
 
-`solve` works a sheet; `shapes`, `counts` and `moments` read a configuration; `prove` compares two formulas.
+`solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two formulas.
 """
 
 from importlib import import_module
@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
-    from headwork.configure import counts, moments, shapes
+    from headwork.configure import counts, diagram, moments, shapes
     from headwork.proofs import prove
     from headwork.sheets.load import load
     from headwork.solving import solve
 
-__all__ = ["HeadworkError", "counts", "load", "moments", "prove", "shapes", "solve"]
+__all__ = ["HeadworkError", "counts", "diagram", "load", "moments", "prove", "shapes", "solve"]
 
 # Loaded when first used, so that `import headwork` costs next to nothing.
 _HOME = {
     "counts": "headwork.configure",
+    "diagram": "headwork.configure",
     "load": "headwork.sheets.load",
     "moments": "headwork.configure",
     "prove": "headwork.proofs",

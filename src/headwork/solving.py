@@ -235,9 +235,10 @@ class _Solver:
                 operands = [Operand(right.name.flipped(), right.value), left]
         shape = (len(value), len(value[0]))
         name = self.notation.row(step, row)
-        upright = self.problem.columns
         return Equation(
-            name, step.role, step.head, step.op, tuple(operands), shape, value, self.block(step), near, upright
+            *(name, step.role, step.head, step.op, tuple(operands), shape, value, self.block(step), near),
+            row=row,
+            upright=self.problem.columns,
         )
 
     def near(self, step: Step, value: Matrix, first_row: int = 0) -> tuple[Near, ...]:

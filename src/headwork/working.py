@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
@@ -30,6 +31,11 @@ class Shown:
         from headwork.render.terminal import shown_text
 
         return shown_text(self)
+
+    def _repr_html_(self) -> str:
+        from headwork.render.fragment import fragment
+
+        return fragment(self)
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,8 @@ class Equation(Shown):
     value: Matrix | None = None
     block: tuple[int, int] | None = None  # of a split: its first and last column, in the page's counting
     near: tuple[Near, ...] = ()
-    upright: bool = False  # one row of a step, written as a column
+    row: int | None = None  # which row of the step this is, counted from 0; None for the whole step
+    upright: bool = False  # that row is written as a column
 
     def origin(self, row: int, column: int) -> Origin:
         """How the entry in this place, counted from 0, came about; its places name operands as "0", "1", …"""
@@ -223,6 +230,12 @@ class Working(Shown):
 
     title: str
     problems: tuple[ProblemWorking, ...]
+
+    def save(self, path: str | Path, *, exact: bool = False) -> None:
+        """Write the page in the form that the ending names: .md .tex .pdf .html .ipynb .svg .png .json .txt"""
+        from headwork.render.save import save
+
+        save(self, path, exact=exact)
 
     def __getitem__(self, key: str | tuple[str, int]) -> Equation:
         for problem in reversed(self.problems):

@@ -58,7 +58,7 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Display:
-    """Lines aligned on their relation. `equation` is the step they show, for pages that can be pointed at."""
+    """Lines aligned on their relation. `equation` is the step they show, its matrices found by `key`."""
 
     lines: tuple[Aligned, ...]
     equation: Equation | None = None

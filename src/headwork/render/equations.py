@@ -92,12 +92,16 @@ def _padded(words: str, decimals: int | None, most: int) -> Maths:
 
 def _operands(equation: Equation, style: Style, key: str, room: int | None) -> list[Maths]:
     """The right-hand side with its matrices in; nothing where one is not known or it is too wide for the page."""
-    shown = [grid(o.value, style, f"{key}{'abcdefgh'[i % 8]}") for i, o in enumerate(equation.operands) if o.value]
+    shown = [grid(o.value, style, operand_key(key, i)) for i, o in enumerate(equation.operands) if o.value]
     if not shown or len(shown) < len(equation.operands):
         return []
     relation = "=" if all(exact for _, exact in shown) else "≈"
     made = _after(relation, OPERANDS[type(equation.op)](equation, [matrix for matrix, _ in shown]))
     return [made] if room is None or width(made) <= room else []
+
+
+def operand_key(key: str, number: int) -> str:
+    return f"{key}o{number}"
 
 
 def _after(relation: str, maths: Maths) -> Maths:

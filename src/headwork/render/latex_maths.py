@@ -34,6 +34,7 @@ _COMMANDS = {
     "∞": r"\infty ",
     "⊕": r"\oplus ",
     "…": r"\dots ",
+    "→": r"\to ",
     "|": r"\mid ",
     "–": r"\text{--}",
     "′": "'",
@@ -50,7 +51,6 @@ _COMMANDS = {
     "~": r"\sim ",
     "\\": r"\backslash ",
     "*": r"\ast ",
-    "⁺": "^+",
 }
 _GREEK = dict(
     zip(

@@ -18,8 +18,8 @@ _ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "`": r"\textasciigrave{}",
+    '"': "''",
+    "`": r"\`{}",
     "–": "--",
     "—": "---",
     "…": r"\dots{}",
@@ -30,7 +30,10 @@ _ESCAPES = {
     "∎": r"\hfill\rule{1ex}{1ex}",
     "\n": " ",
 }
-_MATHEMATICAL = "−·×÷≈≥≤√∞⊕Σ′∗⁺"
+_MATHEMATICAL = "−·×÷≈≥≤√∞⊕Σ′→"
+# What the oldest encoding of LaTeX's fonts can compose: letters under these accents, and these letters.
+_ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+_LETTERS = "ßæœøåÆŒØÅłŁıȷ¿¡£§¶©"
 
 
 def escaped(text: str) -> str:
@@ -40,7 +43,12 @@ def escaped(text: str) -> str:
 
 def unknown(text: str) -> list[str]:
     """The characters of a source that an engine without Unicode fonts has no glyph for."""
-    return sorted({c for c in text if ord(c) > 0x17F})
+    return sorted({c for c in text if not c.isascii() and not _composed(c)})
+
+
+def _composed(character: str) -> bool:
+    base, *accents = unicodedata.normalize("NFD", character)
+    return character in _LETTERS or (base.isascii() and all(a in _ACCENTS for a in accents))
 
 
 def _character(character: str) -> str:

@@ -61,13 +61,20 @@ class Layout:
 def page(working: Working, *, exact: bool = False, room: int | None = None) -> Iterator[Block]:
     """The blocks of a whole working."""
     yield Title(working.title)
+    for number, layout, problem in laid_out(working, exact=exact, room=room):
+        if number is not None:
+            yield Heading(number, problem.problem.title)
+        yield from problem_blocks(problem, layout)
+
+
+def laid_out(
+    working: Working, *, exact: bool = False, room: int | None = None
+) -> Iterator[tuple[int | None, Layout, ProblemWorking]]:
+    """Each problem with its number, where there are several, and its layout."""
     keys = (f"e{n}" for n in count(1))
     for number, problem in enumerate(working.problems, 1):
         layout = Layout(Style(problem.problem.places, exact), room, keys)
-        several = len(working.problems) > 1
-        if several:
-            yield Heading(number, problem.problem.title)
-        yield from problem_blocks(problem, layout)
+        yield number if len(working.problems) > 1 else None, layout, problem
 
 
 def problem_blocks(worked: ProblemWorking, layout: Layout) -> Iterator[Block]:
