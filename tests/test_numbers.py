@@ -12,6 +12,7 @@ from headwork.numbers.closed import Closed, Exact, is_zero, softmax
 from headwork.numbers.digits import decimal, exact_decimal, exponent, scientific, significant, to_float
 from headwork.numbers.enclosure import sign
 from headwork.numbers.parse import NumberError, parse_number
+from headwork.numbers.quick import quick_integer
 from headwork.numbers.surd import Real, Surd, root
 from headwork.numbers.text import text
 
@@ -86,6 +87,29 @@ def test_every_printed_digit_is_right(row: list[Real], values: list[Fraction], p
         total = total + weight * value
     shown = Fraction(decimal(total, places))
     assert abs(reference(total) - reference(shown)) <= mpmath.mpf(10) ** -places / 2 * (1 + mpmath.mpf(10) ** -50)
+
+
+@given(st.lists(surds, min_size=2, max_size=4), st.lists(rationals, min_size=4, max_size=4), st.integers(0, 12))
+@settings(max_examples=60)
+def test_the_quick_way_never_disagrees_with_intervals(row: list[Real], values: list[Fraction], places: int) -> None:
+    total: Exact = Fraction(0)
+    for weight, value in zip(softmax(row), values, strict=False):
+        total = total + weight * value
+    if not isinstance(total, Fraction):
+        quick = quick_integer(total, places)
+        assert quick in (None, int(mpmath.nint(reference(total) * 10**places)))
+
+
+def test_the_quick_way_knows_when_it_cannot_tell() -> None:
+    """√2/2 to 15 places and more is beyond float64's certain digits, and so is a weight next to a tie."""
+    number = root(2) / 2
+    assert isinstance(number, Surd)
+    assert quick_integer(number, 8) == 70710678
+    assert quick_integer(number, 16) is None
+    tie = softmax([Fraction(0), Fraction(-60)])[0] * Fraction(1, 8)
+    assert isinstance(tie, Closed)
+    assert quick_integer(tie, 2) is None
+    assert decimal(tie, 2) == "0.12"
 
 
 def test_rounding_that_is_hard_to_decide_is_decided() -> None:

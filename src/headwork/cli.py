@@ -32,10 +32,11 @@ SizeOption = Annotated[str | None, typer.Option(metavar="SIZE", help="A number, 
 @app.command()
 def sheets() -> None:
     """List the built-in sheets."""
-    from headwork.sheets.load import built_in, summaries
+    from headwork.sheets.shelf import summaries
 
-    width = max(map(len, built_in()))
-    for name, summary in summaries():
+    found = summaries()
+    width = max(len(name) for name, _ in found)
+    for name, summary in found:
         typer.echo(f"{name:<{width}}  {summary}")
 
 

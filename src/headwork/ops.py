@@ -14,6 +14,22 @@ Size = Any  # one length of a shape: an int, or a SymPy expression such as n, d 
 Shape = tuple[Size, ...]
 
 
+class Untold:
+    """A size that no matrix tells and nobody asks for: it fits every other, and what is made of it is untold too."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __mul__(self, other: Size) -> Untold:
+        return self
+
+    __rmul__ = __add__ = __radd__ = __truediv__ = __mul__
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return "?"
+
+
 @dataclass(frozen=True)
 class Root:
     """√of, where `of` is a size that has a name: √d_k."""

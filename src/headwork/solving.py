@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, SheetError
 from headwork.graph import Step, needed, read
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
@@ -51,17 +51,13 @@ def solve(
     problems = [problem for problem in problems if problem.parts]
     if not problems:
         labels = ", ".join(dict.fromkeys(p.label for problem in loaded.problems for p in problem.parts))
-        raise HeadworkError(f"no part '{part}' on this sheet; there is {labels}")
-    if entry is not None:
-        return Working(loaded.title, (_solve_entry(problems, entry),))
-    worked = []
-    for number, problem in enumerate(problems, 1):
-        try:
-            worked.append(_solve_problem(problem))
-        except HeadworkError as error:
-            where = f"problem {number} ({problem.title}): " if len(problems) > 1 else ""
-            raise type(error)(f"{where}{error}") from None
-    return Working(loaded.title, tuple(worked))
+        raise SheetError(f"{loaded.source}: there is no part '{part}'; there is {labels}")
+    try:
+        if entry is not None:
+            return Working(loaded.title, (_solve_entry(problems, entry),))
+        return Working(loaded.title, tuple(_solve_problem(problem) for problem in problems))
+    except HeadworkError as error:
+        raise SheetError(f"{loaded.source}: {error}") from None
 
 
 def _adjusted(problem: Problem, part: str | None, places: int | None) -> Problem:
@@ -84,7 +80,10 @@ def _solve_entry(problems: list[Problem], entry: str) -> ProblemWorking:
 
 
 def _solve_problem(problem: Problem, only_asked: bool = False) -> ProblemWorking:
-    solver = _Solver(problem, only_asked)
+    try:
+        solver = _Solver(problem, only_asked)
+    except HeadworkError as error:
+        raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, {**solver.ready.handed}) for step in solver.in_page_order(solver.ready.handed))
     parts = tuple(solver.part(part) for part in problem.parts)
     return ProblemWorking(problem, given, parts, None if only_asked else solver.picture())
@@ -103,8 +102,12 @@ class _Solver:
 
     def part(self, part: Part) -> PartWorking:
         self.answers: list[Line] = []
-        lines = KINDS[part.kind](self, part)
-        steps = self.steps(part) if part.kind == "value" else ()
+        try:
+            lines = KINDS[part.kind](self, part)
+            steps = self.steps(part) if part.kind == "value" else ()
+        except HeadworkError as error:
+            where = f"problem '{self.problem.title}', part '{part.label}': " if part.label else ""
+            raise HeadworkError(f"{where}{error}") from None
         return PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
@@ -310,7 +313,7 @@ class _Solver:
             elif name in ("mean", "variance", "scale"):
                 lines.append(Derivation(derive(name, part.mean, part.variance)))
             else:
-                raise HeadworkError(f"part {part.label}: moments has mean, variance, scale and softmax, not '{name}'")
+                raise HeadworkError(f"moments has mean, variance, scale and softmax, not '{name}'")
         return lines
 
     def proofs(self, part: Part) -> list[Line]:

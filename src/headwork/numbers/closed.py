@@ -99,6 +99,30 @@ def softmax(exponents: Sequence[Real | None]) -> list[Exact]:
     return [ZERO if s is None else _simplest({denominator: {s - top: ONE}}) for s in exponents]
 
 
+def dot(row: Sequence[Exact], column: Sequence[Exact]) -> Exact:
+    """Σ aᵢ·bᵢ, gathered in one place: adding term by term would copy the growing sum every time."""
+    total: dict[Denominator, dict[Real, Real]] = {}
+    plain: Real = ZERO
+    rest: Exact = ZERO
+    for a, b in zip(row, column, strict=True):
+        if not a or not b:
+            continue
+        if isinstance(a, Closed) and isinstance(b, Closed):
+            rest = rest + a * b
+        elif isinstance(a, Closed):
+            _gather(total, a, b)  # type: ignore[arg-type]  # b is no Closed here
+        elif isinstance(b, Closed):
+            _gather(total, b, a)
+        else:
+            plain = plain + a * b
+    return _simplest(total) + rest + plain if total or rest else plain
+
+
+def _gather(total: dict[Denominator, dict[Real, Real]], number: Closed, factor: Real) -> None:
+    for below, above in number.parts.items():
+        _accumulate(total.setdefault(below, {}), ((s, c * factor) for s, c in above.items()))
+
+
 def largest(numbers: Sequence[Real]) -> Real:
     """The largest of some real numbers, decided exactly."""
     top = numbers[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 from headwork.numbers.closed import Closed, Exact, is_zero
 from headwork.numbers.enclosure import Interval, enclose, interval_context, precisions
+from headwork.numbers.quick import quick_integer
 from headwork.numbers.surd import Real
 
 HALF = Fraction(1, 2)
@@ -125,6 +126,9 @@ def _nearest_integer(number: Exact, places: int) -> int:
     """number·10^places to the nearest integer, halves away from zero."""
     if isinstance(number, Fraction):
         return _away_from_zero(number * Fraction(10) ** places)
+    quick = quick_integer(number, places)
+    if quick is not None:
+        return quick
     for bits in precisions():
         iv = interval_context(bits)
         interval = enclosure(number, iv) * iv.mpf(10) ** places

@@ -12,7 +12,7 @@ from typing import Final
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
-from headwork.numbers.closed import Closed, Exact, softmax
+from headwork.numbers.closed import Closed, Exact, dot, softmax
 from headwork.numbers.surd import Real, root
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
 
@@ -39,7 +39,8 @@ def divisor(by: Root | Real) -> Real:
     """What a `Divide` divides by, as a number."""
     if not isinstance(by, Root):
         return by
-    assert isinstance(by.of, int), "exact numbers need sizes in numbers"
+    if not isinstance(by.of, int):
+        raise HeadworkError(f"{by.name} is not known, so nothing can be divided by √{by.name}; add it under [sizes]")
     return root(by.of)
 
 
@@ -48,18 +49,10 @@ def _given(step: Step) -> Matrix:
 
 
 def _matmul(step: Step, left: Matrix, right: Matrix) -> Matrix:
+    if any(isinstance(x, Hidden) for matrix in (left, right) for row in matrix for x in row):
+        raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied")
     columns = [*zip(*right, strict=True)]
-    return tuple(tuple(_dot(row, column) for column in columns) for row in left)
-
-
-def _dot(row: tuple[Entry, ...], column: tuple[Entry, ...]) -> Exact:
-    total: Exact = Fraction(0)
-    for a, b in zip(row, column, strict=True):
-        if isinstance(a, Hidden) or isinstance(b, Hidden):
-            raise HeadworkError("−∞ belongs in a mask; it cannot be multiplied")
-        if a and b:
-            total = total + a * b
-    return total
+    return tuple(tuple(dot(row, column) for column in columns) for row in left)  # type: ignore[arg-type]  # no Hidden
 
 
 def _divide(step: Step, scores: Matrix) -> Matrix:

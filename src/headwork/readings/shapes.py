@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwork.errors import ShapeError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
-from headwork.ops import Add, Divide, Given, Join, MatMul, Shape, Size, Softmax, Split, Transpose
+from headwork.ops import Add, Divide, Given, Join, MatMul, Shape, Size, Softmax, Split, Transpose, Untold
 
 
 def shapes(last: Step) -> dict[Step, Shape]:
@@ -22,7 +22,7 @@ def shape_text(shape: Shape) -> str:
 
 
 def size_text(size: Size) -> str:
-    if isinstance(size, int):
+    if isinstance(size, int | Untold):
         return str(size)
     from headwork.numbers.algebra import algebra_text  # symbols only: SymPy is loaded already
 

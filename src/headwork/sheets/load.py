@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError, SheetError
 from headwork.sheets.fields import read_problem
 from headwork.sheets.sheet import Sheet
+from headwork.sheets.shelf import built_in, text_of
 
 LARGEST_FILE = 1_000_000  # bytes: a sheet is written for people
 _TOP = {"title", "summary", "problem"}
-
-
-def built_in() -> list[str]:
-    """The names of the sheets that come with headwork."""
-    folder = resources.files("headwork.sheets") / "library"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
 def load(source: str | Path) -> Sheet:
@@ -29,8 +23,7 @@ def load(source: str | Path) -> Sheet:
     'Two heads'
     """
     if str(source) in built_in():
-        file = resources.files("headwork.sheets") / "library" / f"{source}.toml"
-        return parse_sheet(file.read_text("utf-8"), str(source))
+        return parse_sheet(text_of(str(source)), str(source))
     return parse_sheet(_read(Path(source)), str(source))
 
 
@@ -62,15 +55,15 @@ def parse_sheet(text: str, source: str) -> Sheet:
     if not table:
         raise SheetError(f"{source} is empty; a sheet needs at least a formula and one [[part]]")
     try:
-        return _sheet(table)
+        return _sheet(table, source)
     except HeadworkError as error:
         raise SheetError(f"{source}: {error}") from None
 
 
-def _sheet(table: Mapping[str, Any]) -> Sheet:
+def _sheet(table: Mapping[str, Any], source: str) -> Sheet:
     if "problem" not in table:
         problem = read_problem({k: v for k, v in table.items() if k != "summary"}, "Sheet")
-        return Sheet(problem.title, (problem,), str(table.get("summary", "")))
+        return Sheet(problem.title, (problem,), str(table.get("summary", "")), source)
     if unknown := set(table) - _TOP:
         raise HeadworkError(
             f"unknown key '{min(unknown)}' beside [[problem]]; with several problems put it under each of them"
@@ -85,11 +78,4 @@ def _sheet(table: Mapping[str, Any]) -> Sheet:
             read.append(read_problem(problem, f"Problem {number}"))
         except HeadworkError as error:
             raise HeadworkError(f"problem {number}: {error}") from None
-    return Sheet(title, tuple(read), str(table.get("summary", "")))
-
-
-def summaries() -> list[tuple[str, str]]:
-    """Every built-in sheet's name and one line about it, without reading its problems."""
-    folder = resources.files("headwork.sheets") / "library"
-    tables = ((name, tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))) for name in built_in())
-    return [(name, str(table["summary"])) for name, table in tables]
+    return Sheet(title, tuple(read), str(table.get("summary", "")), source)

@@ -51,8 +51,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A file's worth of problems."""
+    """A file's worth of problems. `source` is the name or path it was read from, for messages."""
 
     title: str
     problems: tuple[Problem, ...]
     summary: str = ""
+    source: str = "sheet"

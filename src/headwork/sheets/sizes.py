@@ -1,4 +1,4 @@
-"""The sizes of a problem, told by the matrices that are given; what they leave open stays a symbol."""
+"""The sizes of a problem, told by the matrices that are given; what they leave open stays untold, or a symbol."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from headwork.build import Sizes
 from headwork.errors import HeadworkError
 from headwork.notation import PLAIN
+from headwork.ops import Untold
 from headwork.readings.exact import Matrix
 from headwork.sheets.sheet import Problem
 
@@ -135,7 +136,11 @@ class _Known:
         )
 
     def get(self, name: str) -> Any:
-        return self.found[name][0] if name in self.found else _symbol(_SYMBOLS[name])
+        if name in self.found:
+            return self.found[name][0]
+        # Symbols are for pages that print sizes; numbers alone need none, and SymPy is slow to load.
+        only_values = all(part.kind in ("value", "explain") for part in self.problem.parts)
+        return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS[name])
 
 
 def _symbol(name: str) -> Any:

@@ -1,0 +1,212 @@
+"""The command line: whole pages, exit codes, and one line for a user's mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+
+import headwork
+from headwork.render.json import working_json
+from headwork.render.terminal import working_text
+from headwork.sheets.shelf import built_in
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """The command as a shell would run it."""
+    program = "import sys; sys.argv[0] = 'headwork'; from headwork.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100", "TERM": "dumb"},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def matches(page: str, name: str) -> None:
+    """Compare with the page kept under tests/golden; HEADWORK_UPDATE_GOLDEN=1 writes it anew, to be read first."""
+    path = GOLDEN / name
+    if os.environ.get("HEADWORK_UPDATE_GOLDEN"):
+        path.write_text(page, "utf-8")
+    assert page == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_whole_page_of_every_sheet(name: str) -> None:
+    matches(working_text(headwork.solve(name)), f"{name}.txt")
+
+
+def test_the_command_prints_that_page() -> None:
+    assert run("solve", "two-heads").stdout == (GOLDEN / "two-heads.txt").read_text("utf-8")
+
+
+def test_other_pages() -> None:
+    matches(run("shapes", "--formula", "multi_head_blocks", "--batch", "B", "--heads", "h").stdout, "shapes.txt")
+    matches(run("count", "--tokens", "1024", "--d-model", "512", "--heads", "8").stdout, "count.txt")
+    matches(
+        run("count", "--convention", "flops", "--kv-heads", "2", "--heads", "4", "--d-model", "8").stdout, "flops.txt"
+    )
+    matches(run("moments", "--mean", "0", "--variance", "1").stdout, "moments.txt")
+    matches(run("prove").stdout, "prove.txt")
+    matches(run("sheets").stdout, "sheets.txt")
+    matches(run("solve", "two-heads", "--part", "c", "--exact").stdout, "exact.txt")
+
+
+def test_the_arithmetic_of_an_entry() -> None:
+    page = run("solve", "two-heads", "--entry", "scores_1[2,1]").stdout
+    assert "scores_1[2,1] = 3·2 + 4·1\n" in page
+    assert page.rstrip().endswith("= 10")
+    page = run("solve", "two-heads", "--entry", "weights_1[1,2]", "--places", "4").stdout
+    assert "= e^(7.0711) / (e^(2.8284) + e^(7.0711))" in page
+    assert "≈ 0.9858" in page
+
+
+def test_places_and_parts() -> None:
+    page = run("solve", "two-heads", "--part", "c", "--places", "6").stdout
+    assert "6.943336" in page
+    assert "(a)" not in page
+
+
+def test_json_has_the_documented_schema() -> None:
+    page = json.loads(run("solve", "two-heads", "--format", "json").stdout)
+    assert page["schema"] == 1
+    assert [p["title"] for p in page["problems"]] == ["Warm-up: joining", "A layer with two heads"]
+    part = page["problems"][1]["parts"][0]
+    assert (part["label"], part["kind"]) == ("a", "value")
+    steps = {(s["role"], s["head"]): s for s in part["steps"]}
+    assert steps["Q", 1] == {
+        "name": "Q_2",
+        "role": "Q",
+        "head": 1,
+        "shape": [2, 2],
+        "value": [["2", "1"], ["4", "3"]],
+        "exact": [["2", "1"], ["4", "3"]],
+    }
+    last = page["problems"][1]["parts"][2]["steps"][-1]
+    assert (last["role"], last["head"]) == ("output", None)
+    first_weight = 1 / (1 + mpmath.exp(6 / mpmath.sqrt(2)))  # scores 4 and 10 in the first row of both heads
+    M = mpmath.nstr(7 - 4 * first_weight, 12)  # (w + 3(1 − w)) + (2w + 4(1 − w))
+    assert last["value"][0] == [M, f"-{M}"] == ["6.94333585649", "-6.94333585649"]
+    scaled = next(s for s in page["problems"][1]["parts"][1]["steps"] if s["role"] == "scaled")
+    assert scaled["exact"][0] == ["2√2", "5√2"]
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_a_part_lists_every_step_it_needed_inputs_first(name: str) -> None:
+    page = json.loads(working_json(headwork.solve(name)))
+    for problem in page["problems"]:
+        for part in problem["parts"]:
+            if part["kind"] != "value":
+                continue
+            for step in part["steps"]:
+                rows, columns = step["shape"]
+                assert len(step["value"]) == len(step["exact"]) == rows
+                assert all(len(row) == columns for row in step["value"])
+                assert all(
+                    len(x.strip("-0.").replace(".", "").split("e")[0]) <= 12 for row in step["value"] for x in row
+                )
+                assert all(float(x) == float(Fraction(x)) for row in step["value"] for x in row if x != "-inf")
+
+
+def test_json_keeps_shapes_in_symbols() -> None:
+    page = json.loads(run("solve", "block-matrices", "--part", "c", "--format", "json").stdout)
+    step = page["problems"][0]["parts"][0]["steps"][0]
+    assert (step["shape"], step["value"]) == (["B", "n", "n"], None)
+
+
+def test_output_goes_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "page.txt"
+    assert run("solve", "two-heads", "--output", str(path)).stdout == ""
+    assert path.read_text("utf-8") == (GOLDEN / "two-heads.txt").read_text("utf-8")
+    missing = run("solve", "two-heads", "--output", str(tmp_path / "no" / "page.txt"), code=2)
+    assert "choose another --output" in missing.stderr
+
+
+MISTAKES: list[tuple[list[str], str]] = [
+    (["solve", "nowhere"], "there is no sheet 'nowhere'; give a path or one of: block-matrices"),
+    (["solve", "two-heads", "--part", "z"], "there is no part 'z'; there is a, b, c"),
+    (["solve", "two-heads", "--entry", "scores_9[1,1]"], "'scores_9[1,1]' is asked for, but multi_head has only"),
+    (["solve", "two-heads", "--entry", "scores_1[1,5]"], "columns go from 1 to 2"),
+    (["solve", "two-heads", "--format", "yaml"], "there is no format 'yaml'; choose text or json"),
+    (["shapes", "--formula", "sparse"], "there is no formula 'sparse'; choose from dot_product"),
+    (["shapes", "--heads", "3", "--d-model", "8"], "d_model = 8 cannot be shared by 3 heads; choose a multiple of 3"),
+    (["shapes", "--tokens", "0"], "0 is not a size; give a whole number from 1 on, or a symbol such as n"),
+    (["shapes", "--tokens", "__import__('os')"], "is not a size"),
+    (["shapes", "--formula", "single_head", "--heads", "2"], "single_head has one head"),
+    (["shapes", "--kv-heads", "3", "--heads", "8", "--d-model", "64"], "8 query heads cannot share 3 key"),
+    (["count", "--convention", "guess"], "there is no convention 'guess'; choose from by-hand, flops"),
+    (["prove", "--claim", "p=np"], "there is no claim 'p=np'; choose blocks, entry or row"),
+    (["prove", "two-heads"], "has no part of kind 'prove'"),
+    (["moments", "--variance", "-1"], "is negative; give 0 or more"),
+    (["moments", "--mean", "x"], "'x' is not a number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
+    done = run(*arguments, code=2)
+    assert message in done.stderr
+    assert done.stderr.startswith("headwork: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_unequal_pair_ends_with_exit_code_1() -> None:
+    assert "They differ" in run("prove", "--left", "dot_product", "--right", "scaled_dot_product", code=1).stdout
+
+
+@pytest.mark.parametrize("command", ["sheets", "solve", "shapes", "count", "prove", "moments"])
+def test_every_command_explains_itself(command: str) -> None:
+    assert "Usage: headwork" in run(command, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "sheet", "words"),
+    [
+        ("shapes", "two-heads", "M          = joined·W_O         2×2"),
+        ("count", "two-heads", "operations in all:"),
+        ("prove", "query-key-value", "∎"),
+        ("moments", "query-key-value", "the only s > 0 that makes this 1"),
+    ],
+)
+def test_every_reading_takes_a_sheet(command: str, sheet: str, words: str) -> None:
+    assert words in run(command, sheet).stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    program = "import sys; sys.argv[0] = 'headwork'; from headwork.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "solve", "block-matrices"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_working_is_indexed_by_name() -> None:
+    working = headwork.solve("two-heads")
+    assert working["Q", 1] is not None
+    assert working["Q_1"].value == working["Q", 1].value
+    with pytest.raises(KeyError, match="'masked' is not worked out here; there is"):
+        working["masked"]
+    names: list[Any] = [str(step.name) for step in working.problems[1].parts[2].steps]
+    assert names[-1] == "M"

@@ -1,0 +1,40 @@
+"""What the README and the docs show is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import headwork
+from headwork.render.terminal import working_text
+from headwork.sheets.load import parse_sheet
+
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_example_prints_what_the_readme_says() -> None:
+    sheet, page = blocks("README.md", "toml")[0], blocks("README.md", "text")[0]
+    assert working_text(headwork.solve(parse_sheet(sheet, "two.toml"))) == page
+
+
+def test_the_python_examples_run() -> None:
+    names: dict[str, object] = {}
+    for code in blocks("README.md", "python"):
+        exec(compile(code, "README.md", "exec"), names)  # our own text, not a user's
+    assert names["working"]
+
+
+def test_the_documented_sheet_solves() -> None:
+    (sheet,) = blocks("docs/sheets.md", "toml")
+    assert headwork.solve(parse_sheet(sheet, "sheets.md"))["output"].value is not None
+
+
+def test_the_two_commands_are_given() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert "make run" in readme
+    assert "make test" in readme
