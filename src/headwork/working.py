@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
-from headwork.graph import Head
+from headwork.graph import Head, Step
 from headwork.notation import Name, Notation
-from headwork.ops import Op, Shape
+from headwork.ops import Given, MatMul, Op, Shape
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.sheet import Part, Problem
 
@@ -72,10 +72,24 @@ class Equation(Shown):
     upright: bool = False  # that row is written as a column
 
     def origin(self, row: int, column: int) -> Origin:
-        """How the entry in this place, counted from 0, came about; its places name operands as "0", "1", …"""
-        from headwork.working_entries import origin_in
+        """How the entry in this place, counted from 0, came about: the `entries` reading of this one operation.
 
-        return origin_in(self, row, column)
+        The steps of its places are the operands, with their numbers "0", "1", … as roles. A row that is written as
+        a column was worked as a row, so it is laid down, read and stood up again; a product needs no such care.
+        """
+        from headwork.readings.entries import Origin, origin
+
+        values = [operand.value for operand in self.operands]
+        matrices = [value for value in (*values, self.value) if value is not None]
+        assert self.op is not None
+        assert len(matrices) == len(values) + 1, "an entry comes from numbers"
+        inputs = tuple(Step(Given(()), (), str(i)) for i in range(len(values)))
+        step = Step(self.op, inputs, self.role)
+        if not self.upright or isinstance(self.op, MatMul):
+            return origin(step, row, column, dict(zip((*inputs, step), matrices, strict=True)))
+        laid = [tuple(zip(*matrix, strict=True)) for matrix in matrices]
+        found = origin(step, column, row, dict(zip((*inputs, step), laid, strict=True)))
+        return Origin(step, row, column, found.terms, tuple((s, j, i) for s, i, j in found.places), found.result)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
         import numpy as np
@@ -112,6 +126,17 @@ class Diagram(Shown):
 
     rows: tuple[Equation, ...]
     sources: tuple[tuple[int, ...], ...]
+
+    def _repr_svg_(self) -> str:
+        from headwork.render.diagram import draw
+
+        return draw(self).svg(alone=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as .svg or .png."""
+        from headwork.render.pictures import save_diagram
+
+        save_diagram(self, path)
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,17 +192,7 @@ class Room(Shown):
 
 
 Line = (
-    Equation
-    | Arithmetic
-    | Shapes
-    | Diagram
-    | Counts
-    | MomentsTable
-    | Derivation
-    | Samples
-    | Argument
-    | Unfilled
-    | Room
+    Equation | Arithmetic | Shapes | Diagram | Counts | MomentsTable | Derivation | Samples | Argument | Unfilled | Room
 )
 
 

@@ -21,6 +21,8 @@ def arithmetic_text(line: Arithmetic, style: Style) -> list[str]:
     head = f"{line.name} "
     if line.op is None:
         return [f"{head}{_equals(line.result, style)}   as given"]
+    if not line.terms:
+        return [f"{head}{_equals(line.result, style)}"]
     steps = ARITHMETIC[type(line.op)](line, style)
     result = _equals(line.result, style)
     if steps and steps[-1] == result:
@@ -80,7 +82,7 @@ def _softmax(line: Arithmetic, style: Style) -> list[str]:
     formula = f"{'=' if exact else '≈'} {_power(own, style)} / ({below})"
     assert isinstance(own, Fraction | Surd)
     above, powers, total = _exponential([own]), [_exponential([s]) for s in seen], _exponential(seen)
-    return [formula, f"≈ {above} / ({' + '.join(powers)})", f"≈ {above} / ({total})"]
+    return [formula, f"≈ {above} / ({' + '.join(powers)})", f"≈ {above} / {f'({total})' if '·' in total else total}"]
 
 
 def _exponential(exponents: list[Real]) -> str:

@@ -125,7 +125,7 @@ class _Painter:
 
     def _card(self, title: str, top: float, bottom: float, stacked: bool) -> None:
         left, wide = RAIL - 6, self.lanes * LANE + 12
-        for i in ((2, 1) if stacked else ()):
+        for i in (2, 1) if stacked else ():
             x, y = left + i * STACKED, top - i * STACKED
             self.drawing.line((x, y), (x + wide - 4, y), (x + wide - 4, y + 26))
         self.drawing.box(left, top, wide, bottom - top, look="card")
@@ -231,5 +231,3 @@ class _Painter:
         self.drawing.line((x, y), (x, y + ARROW - 6), head=True)
         self._named(last, x, y)
         self.at = y + ARROW
-
-

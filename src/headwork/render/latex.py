@@ -70,7 +70,12 @@ def _paragraph(paragraph: Paragraph) -> str:
 
 
 def _flow(flow: Flow) -> str:
-    return r"\begin{flushleft}\lineskip=6pt\lineskiplimit=3pt" + "\n" + " \\quad\n".join(f"${latex(i)}$" for i in flow.items) + "\n\\end{flushleft}"
+    return (
+        r"\begin{flushleft}\lineskip=6pt\lineskiplimit=3pt"
+        + "\n"
+        + " \\quad\n".join(f"${latex(i)}$" for i in flow.items)
+        + "\n\\end{flushleft}"
+    )
 
 
 def _display(display: Display) -> str:

@@ -139,7 +139,9 @@ _RELATIONS = "=≈+−|…"
 def _spaced(items: tuple[Maths, ...]) -> list[str]:
     """Signs with spaces around them, so that the source reads like the formula; not the minus of a number."""
     return [
-        f" {latex(item).strip()} " if isinstance(item, Sign) and item.text in _RELATIONS and (i or item.text != "−") else latex(item)
+        f" {latex(item).strip()} "
+        if isinstance(item, Sign) and item.text in _RELATIONS and (i or item.text != "−")
+        else latex(item)
         for i, item in enumerate(items)
     ]
 

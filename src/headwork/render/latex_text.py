@@ -47,7 +47,7 @@ def unknown(text: str) -> list[str]:
 
 
 def _composed(character: str) -> bool:
-    base, *accents = unicodedata.normalize("NFD", character)
+    base, *accents = list(unicodedata.normalize("NFD", character))
     return character in _LETTERS or (base.isascii() and all(a in _ACCENTS for a in accents))
 
 

@@ -183,7 +183,7 @@ class Graph:
                 first, last = min(b.lane for b in within), max(b.lane for b in within)
                 layer = 1 + max(b.layer for b in within)
             else:
-                first = last = (lanes if several > 1 else 1.0)
+                first = last = lanes if several > 1 else 1.0
                 lanes, layer = lanes + 1, 0
             if isinstance(self.rows[row].op, Join) and not within:
                 first, last = 0.0, 2.0

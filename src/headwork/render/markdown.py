@@ -89,7 +89,9 @@ def _flow(flow: Flow) -> str:
 
 
 def _entries(entries: Entries) -> str:
-    return _maths("\\begin{aligned}\n" + " \\\\\n".join(_at_relation(item) for item in entries.items) + "\n\\end{aligned}")
+    return _maths(
+        "\\begin{aligned}\n" + " \\\\\n".join(_at_relation(item) for item in entries.items) + "\n\\end{aligned}"
+    )
 
 
 def _at_relation(item: Maths) -> str:

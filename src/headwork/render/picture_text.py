@@ -11,7 +11,10 @@ from headwork.working import Diagram, Equation
 
 def picture_lines(diagram: Diagram) -> list[tuple[str, list[Maths]]]:
     """("head 1", its steps) for every head, and then what belongs to none."""
-    return [(title, [read_maths(f"{made} → {name}, {shape}") for made, name, shape in rows]) for title, rows in _sections(diagram)]
+    return [
+        (title, [read_maths(f"{made} → {name}, {shape}") for made, name, shape in rows])
+        for title, rows in _sections(diagram)
+    ]
 
 
 def picture_words(diagram: Diagram) -> str:

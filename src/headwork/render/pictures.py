@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 from headwork.errors import HeadworkError
 from headwork.render.diagram import draw
-from headwork.render.drawing import Drawing
+from headwork.render.save import write
 from headwork.working import Diagram, Working
 
 
-def working_svg(working: Working, *, exact: bool = False) -> str:
+def working_svg(working: Working) -> str:
     return diagram_svg(asked_picture(working))
 
 
-def working_png(working: Working, *, exact: bool = False) -> bytes:
+def working_png(working: Working) -> bytes:
     return diagram_png(asked_picture(working))
 
 
@@ -24,8 +27,16 @@ def diagram_svg(diagram: Diagram) -> str:
 def diagram_png(diagram: Diagram) -> bytes:
     from headwork.render.typst import drawing_png
 
-    drawing: Drawing = draw(diagram)
-    return drawing_png(drawing)
+    return drawing_png(draw(diagram))
+
+
+def save_diagram(diagram: Diagram, path: str | Path) -> None:
+    """The picture into a file, .svg or .png."""
+    forms: dict[str, Callable[[Diagram], str | bytes]] = {".svg": diagram_svg, ".png": diagram_png}
+    ending = Path(path).suffix.lower()
+    if ending not in forms:
+        raise HeadworkError(f"{path}: a picture is written as .svg or .png")
+    write(path, forms[ending](diagram))
 
 
 def asked_picture(working: Working) -> Diagram:

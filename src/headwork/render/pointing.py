@@ -61,5 +61,3 @@ def _reason(line: Arithmetic, row: int, column: int, problem: Problem) -> str:
     first = problem.notation.first_index
     hidden = f"Hidden: the mask keeps token {row + first} from reading key {column + first}"
     return f"{hidden}, which comes later." if problem.mask == "causal" else f"{hidden}."
-
-

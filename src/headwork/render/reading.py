@@ -201,7 +201,7 @@ def read_prose(text: str) -> Prose:
     ('Find ', Below(base=Letter(text='Q'), script=Number(text='1')), ', please.')
     """
     pieces: list[str | Maths] = []
-    for piece in filter(None, _pieces(text)):
+    for piece in _pieces(text):
         if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
             pieces[-1] += piece
         else:
@@ -215,4 +215,6 @@ def _pieces(text: str) -> Iterator[str | Maths]:
         if space or len(word) > _LONGEST or edge is None or not _MARKS.search(edge["body"]):
             yield space or word
         else:
-            yield from (edge["open"], read_maths(edge["body"]), edge["close"])
+            yield from filter(None, [edge["open"]])
+            yield read_maths(edge["body"])
+            yield from filter(None, [edge["close"]])

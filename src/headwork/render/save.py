@@ -17,27 +17,33 @@ FORMS: Mapping[str, tuple[str, str]] = {
     ".pdf": ("typst", "working_pdf"),
     ".html": ("html", "working_html"),
     ".ipynb": ("notebook", "working_notebook"),
+    ".txt": ("terminal", "working_page"),
+    ".json": ("json", "working_json"),
     ".svg": ("pictures", "working_svg"),
     ".png": ("pictures", "working_png"),
-    ".json": ("json", "working_json"),
-    ".txt": ("terminal", "working_page"),
 }
+EITHER_WAY = (".json", ".svg", ".png")  # hold closed forms in any case, or no numbers at all
 
 
 def save(working: Working, path: str | Path, *, exact: bool = False) -> None:
     """Write a working in the form that the path's ending names."""
-    write(path, form(path)(working, exact=exact))
+    make = form(path)
+    write(path, make(working) if _ending(path) in EITHER_WAY else make(working, exact=exact))
 
 
 def form(path: str | Path) -> Callable[..., str | bytes]:
     """The function that makes a file of this ending."""
-    ending = Path(path).suffix.lower()
+    ending = _ending(path)
     if ending not in FORMS:
         found = f"'{ending}'" if ending else "a name without an ending"
         raise HeadworkError(f"{path}: nothing is written as {found}; choose from {' '.join(FORMS)}")
     module, function = FORMS[ending]
     made: Callable[..., str | bytes] = getattr(import_module(f"headwork.render.{module}"), function)
     return made
+
+
+def _ending(path: str | Path) -> str:
+    return Path(path).suffix.lower()
 
 
 def write(path: str | Path, content: str | bytes) -> None:

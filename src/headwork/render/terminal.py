@@ -59,6 +59,11 @@ def working_text(working: Working, style: Style | None = None, width: int = WIDT
     return pieces_text(pieces(working, style, width))
 
 
+def working_page(working: Working, *, exact: bool = False) -> str:
+    """The page as a text file."""
+    return working_text(working, Style(exact=True) if exact else None)
+
+
 def pieces_text(page: Iterator[Piece]) -> str:
     return "\n".join(line for piece in page for line in piece.lines) + "\n"
 
@@ -153,7 +158,7 @@ def _worked(equation: Equation, page: Page) -> Block:
     result = _fitting(value, room - 3)
     operands = _operands(equation, page)
     if not operands:
-        return beside("=", result[0]) if len(result) == 1 else _stacked(result, "=")
+        return beside(relation, result[0]) if len(result) == 1 else _stacked(result, relation)
     line = beside(operands, relation, result[0], gap=" ")
     if len(result) == 1 and width(line) <= room:
         return line
