@@ -55,9 +55,9 @@ def attention(
     array([[0.731, 0.269],
            [0.269, 0.731]])
     """
-    untouched = mask is offset is window is scale is softcap is lengths is threads is out is None
-    only_out = layout == "bhsd" and not return_lse and not return_weights
-    if untouched and only_out and kernel is not None and (causal is False or causal is True):
+    untouched = mask is None and offset is None and window is None and scale is None and softcap is None
+    only_out = lengths is None and threads is None and out is None and not return_lse and not return_weights
+    if untouched and only_out and layout == "bhsd" and kernel is not None and (causal is False or causal is True):
         # Most calls ask for nothing more, and small ones should not pay for the questions.
         result = kernel.plain(q, k, v, causal, DEFAULT_THREADS)
         if result is not None:
