@@ -17,7 +17,9 @@ namespace headwork {
 HW_DECLARE(baseline)
 #ifdef HEADWORK_X86
 HW_DECLARE(avx2)
+#ifndef HEADWORK_NO_AVX512
 HW_DECLARE(avx512)
+#endif
 #endif
 
 namespace {
@@ -34,7 +36,8 @@ bool has_avx2() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 }
-#ifdef HEADWORK_EMULATE_AVX512 // that width compiled for AVX2, so that it is tested on machines without it
+#if defined(HEADWORK_NO_AVX512)
+#elif defined(HEADWORK_EMULATE_AVX512) // that width compiled for AVX2, so that it is tested on machines without it
 bool has_avx512() { return has_avx2(); }
 #else
 bool has_avx512() {
@@ -46,7 +49,9 @@ bool has_avx512() {
 
 const Kernel kernels[] = { // the best first
 #ifdef HEADWORK_X86
+#ifndef HEADWORK_NO_AVX512
     {"avx512", avx512::forward_call, avx512::measure_limits, has_avx512},
+#endif
     {"avx2", avx2::forward_call, avx2::measure_limits, has_avx2},
 #endif
     {"baseline", baseline::forward_call, baseline::measure_limits, [] { return true; }},

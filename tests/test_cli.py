@@ -71,7 +71,9 @@ def test_the_arithmetic_of_an_entry() -> None:
     assert "scores_1[2,1] = 3·2 + 4·1\n" in page
     assert page.rstrip().endswith("= 10")
     page = run("solve", "two-heads", "--entry", "weights_1[1,2]", "--places", "4").stdout
-    assert "= e^(7.0711) / (e^(2.8284) + e^(7.0711))" in page
+    assert "≈ e^(7.0711) / (e^(2.8284) + e^(7.0711))\n" in page
+    assert "≈ 1177 / (16.92 + 1177)\n" in page
+    assert "≈ 1177 / 1194\n" in page
     assert "≈ 0.9858" in page
 
 

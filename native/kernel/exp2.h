@@ -39,7 +39,7 @@ template <class T> HW_INLINE Vec<T> exp2(Vec<T> y) {
     const Vec<T> f = y - (shifted - Exp2<T>::round);
     const Vec<T> fraction = two_to_less_one<T>(f) + T(1);
     // The whole number sits in the low bits of `shifted`: moved into the exponent, it multiplies by a power of two.
-    const Vec<T> power = (Vec<T>)((IVec<T>)fraction + ((IVec<T>)shifted << Exp2<T>::mantissa));
+    const Vec<T> power = (Vec<T>)((BitVec<T>)fraction + ((BitVec<T>)shifted << Exp2<T>::mantissa));
     return y <= Exp2<T>::lowest ? Vec<T>{} : power;
 }
 
@@ -51,7 +51,7 @@ template <class T> HW_INLINE Vec<T> tanh(Vec<T> x) {
     const Vec<T> y = held * twice_log2e;
     const Vec<T> shifted = y + Exp2<T>::round;
     const Vec<T> f = y - (shifted - Exp2<T>::round);
-    const Vec<T> power = (Vec<T>)((IVec<T>)splat<T>(1) + ((IVec<T>)shifted << Exp2<T>::mantissa));
+    const Vec<T> power = (Vec<T>)((BitVec<T>)splat<T>(1) + ((BitVec<T>)shifted << Exp2<T>::mantissa));
     const Vec<T> e = power * two_to_less_one<T>(f) + (power - T(1));
     return e / (e + T(2));
 }

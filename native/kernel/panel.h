@@ -45,10 +45,10 @@ template <class T, int NV> HW_INLINE T *tops(const Panel<T> &panel, int64_t d_v)
 template <class T, int NV, int KT> HW_INLINE void hide(Vec<T> (&s)[KT][NV], const Visible<T> &seen, int64_t j) {
     constexpr int sign = 8 * sizeof(T) - 1;
     HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) {
-        IVec<T> bits;
+        BitVec<T> bits;
         __builtin_memcpy(&bits, &seen.bits[(j + i) / word][v * W<T>], sizeof bits);
-        bits <<= static_cast<typename Shape<T>::Int>(sign - (j + i) % word);
-        s[i][v] = bits < 0 ? s[i][v] : splat<T>(-infinity<T>);
+        bits <<= static_cast<typename Shape<T>::Bits>(sign - (j + i) % word);
+        s[i][v] = (IVec<T>)bits < 0 ? s[i][v] : splat<T>(-infinity<T>);
     }
 }
 

@@ -16,20 +16,24 @@ namespace headwork::HW_CPU {
 template <class T> struct Shape;
 template <> struct Shape<float> {
     using Int = int32_t;
+    using Bits = uint32_t;
     using Wider = double;
 };
 template <> struct Shape<double> {
     using Int = int64_t;
+    using Bits = uint64_t;
     using Wider = long double;
 };
 
 template <class T> struct VectorOf {
     typedef T Real __attribute__((vector_size(HW_BYTES)));
     typedef typename Shape<T>::Int Int __attribute__((vector_size(HW_BYTES)));
+    typedef typename Shape<T>::Bits Bits __attribute__((vector_size(HW_BYTES)));
 };
 
 template <class T> using Vec = typename VectorOf<T>::Real;
 template <class T> using IVec = typename VectorOf<T>::Int;
+template <class T> using BitVec = typename VectorOf<T>::Bits;
 
 template <class T> constexpr int W = HW_BYTES / static_cast<int>(sizeof(T));
 

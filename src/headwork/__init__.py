@@ -1,6 +1,7 @@
 """Multi-head attention, worked: by hand, in the open, at full speed.
 
-`solve` works a sheet; `shapes`, `counts` and `moments` read a configuration; `prove` compares two formulas;
+`solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two formulas;
+`mark` marks answers and `inspect` somebody's code;
 `attention` is the same computation, fused, for arrays of real size.
 """
 
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
-    from headwork.configure import counts, moments, shapes
+    from headwork.configure import counts, diagram, moments, shapes
     from headwork.engine import attention, attention_varlen, merge
     from headwork.marking.inspecting import inspect
     from headwork.marking.mark import mark
@@ -23,6 +24,7 @@ __all__ = [
     "attention",
     "attention_varlen",
     "counts",
+    "diagram",
     "inspect",
     "load",
     "mark",
@@ -39,6 +41,7 @@ _HOME = {
     "attention_varlen": "headwork.engine",
     "merge": "headwork.engine",
     "counts": "headwork.configure",
+    "diagram": "headwork.configure",
     "inspect": "headwork.marking.inspecting",
     "load": "headwork.sheets.load",
     "mark": "headwork.marking.mark",

@@ -27,6 +27,9 @@ MaybeSheet = Annotated[
 Formula = Annotated[
     str, typer.Option(help="dot_product, scaled_dot_product, single_head, multi_head, multi_head_blocks")
 ]
+PlotFile = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Plot it into this file: .svg, .png or .pdf.")
+]
 SizeOption = Annotated[str | None, typer.Option(metavar="SIZE", help="A number, or a symbol such as n.")]
 
 
@@ -49,29 +52,62 @@ def solve(
     exact: Annotated[bool, typer.Option("--exact", help="Closed forms instead of decimals.")] = False,
     entry: Annotated[str | None, typer.Option(help='The arithmetic of one entry, such as "scores_1[2,1]".')] = None,
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A file whose ending chooses the form: .md .tex .pdf .html .ipynb .svg .png …")
+    ] = None,
+    blank: Annotated[bool, typer.Option("--blank", help="A question paper: nothing worked, room to write.")] = False,
+    fade: Annotated[int | None, typer.Option(min=0, metavar="N", help="The first N steps worked, then blanks.")] = None,
+    answers_only: Annotated[bool, typer.Option("--answers-only", help="The key: results without the way.")] = False,
 ) -> None:
     """Work a sheet, step by step."""
     from headwork.render.cells import Style
+    from headwork.render.cli import adapted, save_page
     from headwork.solving import solve as work
 
     if format not in ("text", "json"):
         raise HeadworkError(f"there is no format '{format}'; choose text or json")
     with _patience("working the sheet"):
-        working = work(sheet, part=part, places=places, entry=entry)
+        working = adapted(work(sheet, part=part, places=places, entry=entry), blank, fade, answers_only)
+        if output is not None and format == "text":
+            save_page(working, output, exact)
+            return
         if format == "json":
             from headwork.render.json import working_json
 
             _write(working_json(working), output)
             return
-        from headwork.render.terminal import pieces, pieces_text
+        from headwork.render.terminal import pieces
 
         style = Style(places if places is not None else 2, exact) if exact else None
-        page = list(pieces(working, style, _width(output)))
-    if output is not None:
-        _write(pieces_text(iter(page)), output)
-    else:
-        _show(page)
+        page = list(pieces(working, style, _width()))
+    _show(page)
+
+
+@app.command()
+def draw(
+    sheet: MaybeSheet = None,
+    output: Annotated[Path, typer.Option(help="The picture's file: .svg or .png.")] = Path("block.svg"),
+    formula: Formula = "multi_head",
+    batch: SizeOption = None,
+    tokens: SizeOption = "n",
+    keys: SizeOption = None,
+    d_model: SizeOption = "d",
+    heads: SizeOption = None,
+    d_k: SizeOption = None,
+    d_v: SizeOption = None,
+    kv_heads: Annotated[int | None, typer.Option(help="Key and value heads, when fewer than heads.")] = None,
+    mask: Annotated[bool, typer.Option("--mask", help="With a mask.")] = False,
+    biases: Annotated[bool, typer.Option("--biases", help="With biases.")] = False,
+) -> None:
+    """Draw the block: boxes are operations, arrows are matrices with their shapes."""
+    from headwork import configure
+    from headwork.render.cli import save_sheet_picture
+
+    if sheet is not None:
+        save_sheet_picture(sheet, output)
+        return
+    sizes = _sizes(batch=batch, tokens=tokens, keys=keys, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v)
+    configure.diagram(formula, **sizes, kv_heads=kv_heads, mask=mask, biases=biases).save(output)
 
 
 @app.command()
@@ -115,6 +151,7 @@ def count(
     biases: Annotated[bool, typer.Option("--biases", help="With biases.")] = False,
     convention: Annotated[str, typer.Option(help="by-hand (printed below the table) or flops.")] = "by-hand",
     item_bytes: Annotated[int, typer.Option(min=1, max=16, help="Bytes of one number.")] = 4,
+    plot: PlotFile = None,
 ) -> None:
     """What every step costs: operations and bytes."""
     from headwork import configure
@@ -123,6 +160,12 @@ def count(
         _show_sheet(sheet, "count")
         return
     sizes = _sizes(batch=batch, tokens=tokens, keys=keys, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v)
+    if plot is not None:
+        from headwork.render.plots import plot_counts
+
+        extra = {"kv_heads": kv_heads, "mask": mask, "biases": biases}
+        plot_counts(plot, formula, convention=convention, item_bytes=item_bytes, **sizes, **extra)
+        return
     line = configure.counts(
         formula, convention=convention, item_bytes=item_bytes, **sizes, kv_heads=kv_heads, mask=mask, biases=biases
     )
@@ -166,6 +209,7 @@ def moments(
     variance: Annotated[str | None, typer.Option(help="Variance of every drawn entry; σ² unless given.")] = None,
     d_k: SizeOption = "D",
     seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
+    plot: PlotFile = None,
 ) -> None:
     """Why √d_k: mean and variance, derived and sampled."""
     if sheet is not None:
@@ -181,6 +225,11 @@ def moments(
     mu, var = (None if text is None else parse_number(text) for text in (mean, variance))
     if var is not None and sign(var) < 0:
         raise HeadworkError(f"--variance {variance} is negative; give 0 or more")
+    if plot is not None:
+        from headwork.render.plots import plot_moments
+
+        plot_moments(plot, 0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
+        return
     lines: list[Any] = [Derivation(derive(name, mu, var)) for name in ("mean", "variance", "scale")]
     lines.append(configure.moments(formula, mean=mu, variance=var, d_k=d_k))
     if var is None or sign(var) > 0:
@@ -228,14 +277,14 @@ def _show_sheet(sheet: str, kind: str, own_parts: bool = False) -> None:
     if not problems:
         raise HeadworkError(f"the sheet '{sheet}' has no part of kind '{kind}'")
     working = work(dataclasses.replace(loaded, problems=tuple(problems)))
-    _show(list(pieces(working, None, _width(None))))
+    _show(list(pieces(working, None, _width())))
 
 
 def _show_lines(*lines: Any) -> None:
     from headwork.render.cells import Style
     from headwork.render.terminal import line_pieces
 
-    _show([piece for line in lines for piece in line_pieces(line, Style(), _width(None))])
+    _show([piece for line in lines for piece in line_pieces(line, Style(), _width())])
 
 
 _COLOURS = {"title": "bold", "problem": "bold", "part": "bold cyan", "formula": "green", "note": "dim"}
@@ -256,13 +305,12 @@ def _show(page: list[Any]) -> None:
         console.print(Text("\n".join(piece.lines), style=_COLOURS.get(piece.kind, "")))
 
 
-def _width(output: Path | None) -> int:
+def _width() -> int:
     from shutil import get_terminal_size
 
     from headwork.render.terminal import WIDTH
 
-    on_screen = output is None and sys.stdout.isatty()
-    return min(max(get_terminal_size().columns, 60), 160) if on_screen else WIDTH
+    return min(max(get_terminal_size().columns, 60), 160) if sys.stdout.isatty() else WIDTH
 
 
 def _write(text: str, output: Path | None) -> None:

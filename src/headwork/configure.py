@@ -11,13 +11,13 @@ from headwork.formulas import FORMULAS
 from headwork.graph import Step, in_order
 from headwork.notation import PLAIN, Name
 from headwork.numbers.surd import Real
-from headwork.ops import Given, Join, Size, Split, Transpose
+from headwork.ops import Given, Join, Shape, Size, Split, Transpose
 from headwork.readings.counts import CONVENTIONS, repeats
 from headwork.readings.counts import counts as read_counts
 from headwork.readings.counts import total as total_count
 from headwork.readings.shapes import shapes as read_shapes
 from headwork.sheets.fields import parse_size
-from headwork.working import Counts, Equation, MomentsTable, Operand, Shapes
+from headwork.working import Counts, Diagram, Equation, MomentsTable, Operand, Shapes
 
 
 def configuration(
@@ -106,6 +106,27 @@ def moments(
     table = read_moments(alike.last, mean, variance)
     steps = [step for step in alike.steps if not isinstance(step.op, Transpose)]
     return MomentsTable(tuple((alike.equation(step), table[step]) for step in steps))
+
+
+def diagram(formula: str = "multi_head", **sizes: Any) -> Diagram:
+    """The graph of a configuration, to be drawn: `headwork.diagram("multi_head_blocks", heads=2)`."""
+    last = configuration(formula, **sizes)
+    shape = read_shapes(last)
+    steps = list(in_order(last))
+    place = {step: i for i, step in enumerate(steps)}
+    return Diagram(
+        tuple(_equation(step, shape[step]) for step in steps),
+        tuple(tuple(place[source] for source in step.inputs) for step in steps),
+    )
+
+
+def _equation(step: Step, shape: Shape) -> Equation:
+    op = None if isinstance(step.op, Given) else step.op
+    operands = tuple(Operand(PLAIN.of(source), None) for source in step.inputs)
+    width, block = shape[-1], None
+    if isinstance(step.op, Split) and isinstance(width, int):
+        block = (step.op.part * width + 1, (step.op.part + 1) * width)
+    return Equation(PLAIN.of(step), step.role, step.head, op, operands, shape, block=block)
 
 
 class _Alike:

@@ -35,6 +35,7 @@ from headwork.working import (
 )
 
 WHOLE = -1  # in a set of wanted rows: all of them
+FEWEST_DRAWN = 4  # steps that make a picture worth its room
 
 
 def solve(
@@ -84,7 +85,8 @@ def _solve_problem(problem: Problem, only_asked: bool = False) -> ProblemWorking
     except HeadworkError as error:
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
-    return ProblemWorking(problem, given, tuple(solver.part(part) for part in problem.parts))
+    parts = tuple(solver.part(part) for part in problem.parts)
+    return ProblemWorking(problem, given, parts, None if only_asked else solver.picture())
 
 
 class _Solver:
@@ -100,13 +102,14 @@ class _Solver:
         self.worked: dict[str, dict[Step, Matrix]] = {}  # by label
 
     def part(self, part: Part) -> PartWorking:
+        self.answers: list[Line] = []
         try:
             lines = KINDS[part.kind](self, part)
             steps = self.steps(part) if part.kind == "value" else ()
         except HeadworkError as error:
             where = f"problem '{self.problem.title}', part '{part.label}': " if part.label else ""
             raise HeadworkError(f"{where}{error}") from None
-        return PartWorking(part, tuple(lines), steps)
+        return PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
         order = {step: i for i, step in enumerate(needed(self.ready.last, {}))}
@@ -150,6 +153,7 @@ class _Solver:
             hidden = isinstance(step.op, Given | Transpose) and step not in whole
             if (step in handed and step not in self.ready.handed) or step in whole:
                 lines.append(self.equation(step, meaning, handed))
+                self.answers += lines[-1:] if step in whole else []
             elif not hidden and step not in handed:
                 lines += self.unseen(step, rows, wanted[step], meaning, asked)
             self.shown.setdefault(step, set()).update(rows)
@@ -161,14 +165,18 @@ class _Solver:
         """The lines for one step: its asked entries and rows, and whatever of it has not been shown."""
         entries = [f for f in asked if f.step is step and f.column is not None]
         lines: list[Line] = [self.arithmetic(f, meaning) for f in entries]
+        self.answers += lines
         if self.only_asked:
             return lines
         asked_rows = {f.row for f in asked if f.step is step and f.row is not None and f.column is None}
         answered = {f.row for f in entries} - asked_rows
         missing = {r for r in rows if r not in self.shown.get(step, set())} - answered
         if WHOLE in wanted and missing:
+            self.answers += [self.row(step, r, meaning) for r in sorted(asked_rows)]
             return [*lines, self.equation(step, meaning)]
-        return [*lines, *(self.row(step, r, meaning) for r in sorted(missing | asked_rows))]
+        each = {r: self.row(step, r, meaning) for r in sorted(missing | asked_rows)}
+        self.answers += [each[r] for r in sorted(asked_rows)]
+        return [*lines, *each.values()]
 
     def wanted_rows(self, asked: list[Found], handed: Mapping[Step, Matrix]) -> dict[Step, set[int]]:
         """Which rows of which steps the questions rest on."""
@@ -232,7 +240,11 @@ class _Solver:
                 operands = [Operand(right.name.flipped(), right.value), left]
         shape = (len(value), len(value[0]))
         name = self.notation.row(step, row)
-        return Equation(name, step.role, step.head, step.op, tuple(operands), shape, value, self.block(step), near)
+        return Equation(
+            *(name, step.role, step.head, step.op, tuple(operands), shape, value, self.block(step), near),
+            row=row,
+            upright=self.problem.columns,
+        )
 
     def near(self, step: Step, value: Matrix, first_row: int = 0) -> tuple[Near, ...]:
         """The weights that print as 0 or 1 without being so."""
@@ -261,7 +273,25 @@ class _Solver:
         return [Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
 
     def diagram(self, part: Part) -> list[Line]:
-        return [Diagram(tuple(self.equation(step, {}, {}) for step in needed(self.ready.last, {})))]
+        return [self.drawn(needed(self.ready.last, {}))]
+
+    def drawn(self, steps: list[Step]) -> Diagram:
+        place = {step: i for i, step in enumerate(steps)}
+        sources = [tuple(place[s] for s in step.inputs if s in place) for step in steps]
+        return Diagram(tuple(self.equation(step, {}, {}) for step in steps), tuple(sources))
+
+    def picture(self) -> Diagram | None:
+        """What the parts that ask for values work out; a step or two need no picture."""
+        wanted = {
+            step
+            for part in self.problem.parts
+            if part.kind == "value"
+            for found in self.asked(part)
+            for step in needed(found.step, self.ready.handed_in(part))
+        }
+        if sum(not isinstance(step.op, Given | Transpose) for step in wanted) < FEWEST_DRAWN:
+            return None
+        return self.drawn(self.in_page_order(wanted))
 
     def counts(self, part: Part) -> list[Line]:
         from headwork.readings.counts import BY_HAND, Count, counts, repeats

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,38 +69,44 @@ def derive(find: str, mean: Real | None = None, variance: Real | None = None) ->
 
 
 def sample(
-    mean: float = 0.0, variance: float = 1.0, *, keys: int = 16, draws: int = 400, seed: int = 0
+    mean: float = 0.0,
+    variance: float = 1.0,
+    *,
+    keys: int = 16,
+    draws: int = 400,
+    seed: int = 0,
+    widths: Sequence[int] = WIDTHS,
 ) -> tuple[Sample, ...]:
-    """Draw queries and keys of width 4, 64 and 1024 and look at q·k, its softmax and the softmax's gradient.
+    """Draw queries and keys of some widths and look at q·k, its softmax and the softmax's gradient.
 
     The scale is the one that `derive("scale")` finds: the root of the predicted variance.
     """
     generator = np.random.default_rng(seed)
     samples = []
-    for width in WIDTHS:
+    for width in widths:
         q = generator.normal(mean, variance**0.5, (draws, 1, width))
         k = generator.normal(mean, variance**0.5, (draws, keys, width))
         scores = (q * k).sum(-1)
         predicted = width * (variance**2 + 2 * mean**2 * variance)
-        plain, scaled = _softmax(scores), _softmax(scores / predicted**0.5)
+        plain, scaled = softmax_rows(scores), softmax_rows(scores / predicted**0.5)
         samples.append(
             Sample(
                 width,
                 predicted,
                 float(scores.var()),
                 (float(plain.max(-1).mean()), float(scaled.max(-1).mean())),
-                (_gradient(plain), _gradient(scaled)),
+                (gradient_size(plain), gradient_size(scaled)),
             )
         )
     return tuple(samples)
 
 
-def _softmax(scores: Any) -> Any:
+def softmax_rows(scores: Any) -> Any:
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
 
 
-def _gradient(weights: Any) -> float:
+def gradient_size(weights: Any) -> float:
     """The mean size of ∂softmax/∂scores = diag(w) − w·wᵀ, as a Frobenius norm."""
     squares = (weights**2).sum(-1)
     norm = squares - 2 * (weights**3).sum(-1) + squares**2

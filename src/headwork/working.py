@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
-from headwork.graph import Head
+from headwork.graph import Head, Step
 from headwork.notation import Name, Notation
-from headwork.ops import Op, Shape
+from headwork.ops import Given, MatMul, Op, Shape
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.sheet import Part, Problem
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from headwork.proofs import Proof
     from headwork.readings.counts import Convention, Count
+    from headwork.readings.entries import Origin
     from headwork.readings.moments import Moments
     from headwork.why_scale import Sample, Statement
 
@@ -29,6 +31,11 @@ class Shown:
         from headwork.render.terminal import shown_text
 
         return shown_text(self)
+
+    def _repr_html_(self) -> str:
+        from headwork.render.fragment import fragment
+
+        return fragment(self)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,28 @@ class Equation(Shown):
     value: Matrix | None = None
     block: tuple[int, int] | None = None  # of a split: its first and last column, in the page's counting
     near: tuple[Near, ...] = ()
+    row: int | None = None  # which row of the step this is, counted from 0; None for the whole step
+    upright: bool = False  # that row is written as a column
+
+    def origin(self, row: int, column: int) -> Origin:
+        """How the entry in this place, counted from 0, came about: the `entries` reading of this one operation.
+
+        The steps of its places are the operands, with their numbers "0", "1", … as roles. A row that is written as
+        a column was worked as a row, so it is laid down, read and stood up again; a product needs no such care.
+        """
+        from headwork.readings.entries import Origin, origin
+
+        values = [operand.value for operand in self.operands]
+        matrices = [value for value in (*values, self.value) if value is not None]
+        assert self.op is not None
+        assert len(matrices) == len(values) + 1, "an entry comes from numbers"
+        inputs = tuple(Step(Given(()), (), str(i)) for i in range(len(values)))
+        step = Step(self.op, inputs, self.role)
+        if not self.upright or isinstance(self.op, MatMul):
+            return origin(step, row, column, dict(zip((*inputs, step), matrices, strict=True)))
+        laid = [tuple(zip(*matrix, strict=True)) for matrix in matrices]
+        found = origin(step, column, row, dict(zip((*inputs, step), laid, strict=True)))
+        return Origin(step, row, column, found.terms, tuple((s, j, i) for s, i, j in found.places), found.result)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
         import numpy as np
@@ -93,9 +122,21 @@ class Shapes(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Diagram(Shown):
-    """The whole graph, head by head."""
+    """The whole graph, inputs first; `sources` gives, for every row, the rows that its operands are."""
 
     rows: tuple[Equation, ...]
+    sources: tuple[tuple[int, ...], ...]
+
+    def _repr_svg_(self) -> str:
+        from headwork.render.diagram import draw
+
+        return draw(self).svg(alone=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture as .svg or .png."""
+        from headwork.render.pictures import save_diagram
+
+        save_diagram(self, path)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,25 +177,43 @@ class Argument(Shown):
     proof: Proof
 
 
-Line = Equation | Arithmetic | Shapes | Diagram | Counts | MomentsTable | Derivation | Samples | Argument
+@dataclass(frozen=True, repr=False)
+class Unfilled(Shown):
+    """A step with its numbers left out, for the reader to fill in."""
+
+    line: Equation | Arithmetic
+
+
+@dataclass(frozen=True, repr=False)
+class Room(Shown):
+    """So many empty lines to write on."""
+
+    lines: int
+
+
+Line = (
+    Equation | Arithmetic | Shapes | Diagram | Counts | MomentsTable | Derivation | Samples | Argument | Unfilled | Room
+)
 
 
 @dataclass(frozen=True)
 class PartWorking:
-    """A part, the lines a page shows for it, and every step that it needed."""
+    """A part, the lines a page shows for it, every step that it needed, and the lines that are its answers."""
 
     part: Part
     lines: tuple[Line, ...]
     steps: tuple[Equation, ...]
+    answers: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
 class ProblemWorking(Shown):
-    """A problem with what is given and its parts worked."""
+    """A problem with what is given, its parts worked, and the picture of what was worked out."""
 
     problem: Problem
     given: tuple[Equation, ...]
     parts: tuple[PartWorking, ...]
+    picture: Diagram | None = None
 
     @property
     def notation(self) -> Notation:
@@ -186,6 +245,12 @@ class Working(Shown):
 
     title: str
     problems: tuple[ProblemWorking, ...]
+
+    def save(self, path: str | Path, *, exact: bool = False) -> None:
+        """Write the page in the form that the ending names: .md .tex .pdf .html .ipynb .svg .png .json .txt"""
+        from headwork.render.save import save
+
+        save(self, path, exact=exact)
 
     def __getitem__(self, key: str | tuple[str, int]) -> Equation:
         for problem in reversed(self.problems):

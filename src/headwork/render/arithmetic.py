@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
+from headwork.numbers.closed import UNIT, Closed
+from headwork.numbers.surd import Real, Surd
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
 from headwork.readings.exact import Entry, Hidden
 from headwork.render.cells import Style, cell
+from headwork.render.notes import figures
 from headwork.working import Arithmetic
+
+FIGURES = 4  # of exponentials, which have no end
 
 
 def arithmetic_text(line: Arithmetic, style: Style) -> list[str]:
@@ -15,6 +21,8 @@ def arithmetic_text(line: Arithmetic, style: Style) -> list[str]:
     head = f"{line.name} "
     if line.op is None:
         return [f"{head}{_equals(line.result, style)}   as given"]
+    if not line.terms:
+        return [f"{head}{_equals(line.result, style)}"]
     steps = ARITHMETIC[type(line.op)](line, style)
     result = _equals(line.result, style)
     if steps and steps[-1] == result:
@@ -70,11 +78,24 @@ def _softmax(line: Arithmetic, style: Style) -> list[str]:
         return ["= e^(−∞) / … = 0   hidden by the mask"]
     assert isinstance(line.op, Softmax)
     if not line.op.exponential:
-        return [
-            f"= {_number(own, style)} / ({' + '.join(_number(s, style) for s in summed if not isinstance(s, Hidden))})"
-        ]
-    below = " + ".join(_power(s, style) for s in summed if not isinstance(s, Hidden))
-    return [f"= {_power(own, style)} / ({below})"]
+        plain = " + ".join(_number(s, style) for s in summed if not isinstance(s, Hidden))
+        return [f"= {_number(own, style)} / ({plain})"]
+    seen = [s for s in summed if isinstance(s, Fraction | Surd)]
+    below = " + ".join(_power(s, style) for s in seen)
+    exact = all(cell(s, style)[1] for s in seen)
+    formula = f"{'=' if exact else '≈'} {_power(own, style)} / ({below})"
+    assert isinstance(own, Fraction | Surd)
+    above, powers, total = _exponential([own]), [_exponential([s]) for s in seen], _exponential(seen)
+    return [formula, f"≈ {above} / ({' + '.join(powers)})", f"≈ {above} / {f'({total})' if '·' in total else total}"]
+
+
+def _exponential(exponents: list[Real]) -> str:
+    """The sum of e to these, in a few figures."""
+    total: dict[Real, Real] = {}
+    for s in exponents:
+        total[s] = total.get(s, Fraction(0)) + 1
+    only = total.get(Fraction(0)) if len(total) == 1 else None
+    return figures(only or Closed({UNIT: total}), FIGURES)
 
 
 def _power(exponent: Entry, style: Style) -> str:

@@ -71,3 +71,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
     lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
     rule = "─" * max(map(len, lines))
     return [lines[0], rule, *lines[1:]]
+
+
+def columns_that_fit(header: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> list[list[int]]:
+    """Column numbers for one table, or for several that each repeat the names (columns 0 and 1)."""
+    widths = [max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header))]
+    tables = [[0, 1]]
+    for i in range(2, len(header)):
+        if len(tables[-1]) > 2 and sum(widths[j] for j in tables[-1]) + widths[i] > room:
+            tables.append([0, 1])
+        tables[-1].append(i)
+    return tables

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headwork.numbers.digits import scientific, significant
 from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
-from headwork.readings.exact import Hidden
 from headwork.readings.shapes import shape_text, size_text
 from headwork.render.arithmetic import arithmetic_text
 from headwork.render.cells import Style, cells
 from headwork.render.formula_text import divisor_text, formula_text
-from headwork.render.matrices import Block, beside, bracketed, table, width
+from headwork.render.matrices import Block, beside, bracketed, columns_that_fit, table, width
+from headwork.render.notes import MOST_NOTES, count_texts, near_text, size_words
 from headwork.working import (
     Argument,
     Arithmetic,
@@ -24,11 +23,12 @@ from headwork.working import (
     Equation,
     Line,
     MomentsTable,
-    Near,
     PartWorking,
     ProblemWorking,
+    Room,
     Samples,
     Shapes,
+    Unfilled,
     Working,
 )
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from headwork.proofs import Proof
 
 WIDTH = 100
-NEAR_SHOWN = 8  # a page of saturated weights makes its point with the first few
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,11 @@ class Page:
 def working_text(working: Working, style: Style | None = None, width: int = WIDTH) -> str:
     """The whole page as plain text."""
     return pieces_text(pieces(working, style, width))
+
+
+def working_page(working: Working, *, exact: bool = False) -> str:
+    """The page as a text file."""
+    return working_text(working, Style(exact=True) if exact else None)
 
 
 def pieces_text(page: Iterator[Piece]) -> str:
@@ -141,10 +145,10 @@ def _equation(equation: Equation, page: Page) -> Iterator[Piece]:
     if equation.value is None:
         return
     yield Piece(["", *_indented(_worked(equation, page))], "matrix")
-    for near in equation.near[:NEAR_SHOWN]:
-        yield Piece([f"      {_near_text(near)}"], "note")
-    if len(equation.near) > NEAR_SHOWN:
-        yield Piece([f"      and {len(equation.near) - NEAR_SHOWN} more like these"], "note")
+    for near in equation.near[:MOST_NOTES]:
+        yield Piece([f"      {near_text(near)}"], "note")
+    if len(equation.near) > MOST_NOTES:
+        yield Piece([f"      and {len(equation.near) - MOST_NOTES} more like these"], "note")
 
 
 def _worked(equation: Equation, page: Page) -> Block:
@@ -156,7 +160,7 @@ def _worked(equation: Equation, page: Page) -> Block:
     result = _fitting(value, room - 3)
     operands = _operands(equation, page)
     if not operands:
-        return beside("=", result[0]) if len(result) == 1 else _stacked(result, "=")
+        return beside(relation, result[0]) if len(result) == 1 else _stacked(result, relation)
     line = beside(operands, relation, result[0], gap=" ")
     if len(result) == 1 and width(line) <= room:
         return line
@@ -216,18 +220,6 @@ def _stacked(blocks: list[Block], relation: str) -> Block:
     return lines
 
 
-def _near_text(near: Near) -> str:
-    assert not isinstance(near.distance, Hidden)
-    mantissa, _, power = scientific(near.distance, 3).partition("e")
-    small = int(power) < -3
-    distance = f"{mantissa}·10{power.translate(_RAISED)}" if small else significant(near.distance, 3)
-    value = distance if near.whole == 0 else f"1 − {distance}"
-    return f"{near.name} is not {near.whole} but {value}"
-
-
-_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-
-
 def _arithmetic(line: Arithmetic, page: Page) -> Iterator[Piece]:
     yield Piece(["", *(f"    {row}" for row in arithmetic_text(line, page.style))], "matrix")
 
@@ -263,40 +255,14 @@ def _counts(line: Counts, page: Page) -> Iterator[Piece]:
     rows = []
     for equation, count, times in line.rows:
         each = f" (each of {size_text(times)})" if times != 1 else ""
-        rows.append((str(equation.name), f"= {formula_text(equation)}{each}", *_numbers(count)))
-    rows.append(("total", "", *_numbers(line.total)))
-    for columns in _columns_that_fit(header, rows, page.width - 4):
+        rows.append((str(equation.name), f"= {formula_text(equation)}{each}", *count_texts(count)))
+    rows.append(("total", "", *count_texts(line.total)))
+    for columns in columns_that_fit(header, rows, page.width - 4):
         chosen = [[row[i] for i in columns] for row in (header, *rows)]
         yield Piece(["", *_indented(table(chosen[0], chosen[1:], left=2), 4)], "table")
-    operations = _number(line.total.operations(line.convention))
+    operations = size_words(line.total.operations(line.convention))
     yield Piece(["", f"    operations in all: {operations}"], "formula")
     yield Piece(["", *("    " + row for row in _wrapped(line.convention.text, page.width - 4))], "note")
-
-
-def _columns_that_fit(header: Sequence[str], rows: list[tuple[str, ...]], room: int) -> list[list[int]]:
-    """Column numbers for one table, or for several that each repeat the names (columns 0 and 1)."""
-    widths = [max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header))]
-    tables = [[0, 1]]
-    for i in range(2, len(header)):
-        if len(tables[-1]) > 2 and sum(widths[j] for j in tables[-1]) + widths[i] > room:
-            tables.append([0, 1])
-        tables[-1].append(i)
-    return tables
-
-
-def _numbers(count: Any) -> tuple[str, ...]:
-    return tuple(
-        _number(size)
-        for size in (count.multiplications, count.additions, count.divisions, count.exponentials, count.bytes)
-    )
-
-
-def _number(size: Any) -> str:
-    if isinstance(size, int):
-        return f"{size:,}" if size else "·"
-    import sympy
-
-    return size_text(sympy.factor_terms(sympy.expand(size)))
 
 
 def _moments(line: MomentsTable, page: Page) -> Iterator[Piece]:
@@ -381,6 +347,21 @@ def _at_most(words: str, length: int) -> str:
     return words if len(words) <= length else f"{words[:length]} …"
 
 
+def _unfilled(unfilled: Unfilled, page: Page) -> Iterator[Piece]:
+    """The step's name and formula, and an empty place for every number."""
+    line = unfilled.line
+    if isinstance(line, Arithmetic):
+        yield Piece(["", f"    {line.name} =", ""], "formula")
+        return
+    yield Piece(["", f"    {line.name} = {formula_text(line)}   ({shape_text(line.shape)})"], "formula")
+    empty = [["____"] * line.shape[-1] for _ in range(line.shape[-2])]
+    yield Piece(["", *_indented(beside("=", bracketed(empty)))], "matrix")
+
+
+def _room(room: Room, page: Page) -> Iterator[Piece]:
+    yield Piece([""] * room.lines, "text")
+
+
 def _wrapped(words: str, room: int, hang: int = 0) -> Block:
     return textwrap.wrap(words, room, subsequent_indent=" " * hang, break_long_words=False)
 
@@ -399,4 +380,6 @@ LINES: Mapping[type[Line], Callable[[Any, Page], Iterator[Piece]]] = {
     Derivation: _derivation,
     Samples: _samples,
     Argument: _argument,
+    Unfilled: _unfilled,
+    Room: _room,
 }

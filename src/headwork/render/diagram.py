@@ -1,0 +1,233 @@
+"""The picture of a graph: boxes are operations, arrows are matrices with their shapes.
+
+Everything is read off the `Diagram`: which steps there are, what each rests on and which head it belongs to. The
+first head is drawn step by step; the others, which differ in nothing but their number, with their projections and
+one box for the rest; more than a few of those stand as one, stacked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headwork.graph import Head
+from headwork.readings.shapes import shape_text, size_text
+from headwork.render.drawing import Drawing, label_width
+from headwork.render.layout import Block, Graph, Section
+from headwork.render.maths import Maths, Row, Words
+from headwork.render.picture_text import picture_words
+from headwork.render.reading import read_maths
+from headwork.working import Diagram
+
+LANE = 108.0  # from one column of boxes to the next
+BOX, ARROW = 24.0, 38.0  # heights
+RAIL = 34.0  # room at either side for what runs past a head
+CARD = 26.0  # room for a head's title
+STACKED = 5.0  # from one card of a stack to the next
+SIZE, SMALL = 13.0, 11.0
+MANY = 3  # heads that are drawn one by one
+
+
+def draw(diagram: Diagram) -> Drawing:
+    """The picture, as wide as a column of text."""
+    return _Painter(diagram).drawing
+
+
+@dataclass
+class _Painter:
+    """Draws section under section, and remembers where each matrix can be picked up."""
+
+    diagram: Diagram
+    at: float = 8.0
+    outlets: dict[int, tuple[float, float]] = field(default_factory=dict)  # row → where its arrow starts
+
+    def __post_init__(self) -> None:
+        self.graph = Graph(self.diagram)
+        self.lanes = self.graph.lanes
+        self.width = self.lanes * LANE + 2 * RAIL
+        self.drawing = Drawing("Attention, step by step", picture_words(self.diagram), self.width)
+        self.rails = {row: i for i, row in enumerate(self.graph.shared_sources())}
+        self.waiting: list[int] = []  # outputs of heads on their way down the right side
+        self._sources()
+        self._section(self.graph.outside(before=True), "")
+        self._cuts()
+        self._heads()
+        self._section(self.graph.outside(before=False), "")
+        self._outputs()
+        self.drawing.height = self.at + 6
+
+    def x(self, lane: float) -> float:
+        return RAIL + (lane + 0.5) * LANE
+
+    # What comes in.
+
+    def _sources(self) -> None:
+        """Inputs that several boxes read stand at the top."""
+        rows = list(self.rails)
+        if not rows:
+            return
+        for i, row in enumerate(rows):
+            lane = (self.lanes / len(rows)) * (i + 0.5) - 0.5
+            self._box(Block(row, "", lane, lane, 0, look="source"), self.at)
+        self.at += BOX
+
+    # Heads.
+
+    def _heads(self) -> None:
+        heads = self.graph.heads
+        drawn = heads if len(heads) <= MANY else heads[:2]
+        for i, head in enumerate(drawn):
+            rest = len(heads) > MANY and i == 1
+            section = self.graph.section(head, whole=i == 0, drawn=self.outlets)
+            self._section(section, self._head_title(head, rest), stacked=rest or isinstance(head, str))
+
+    def _head_title(self, head: Head, rest: bool) -> str:
+        name = self.graph.head_name(head)
+        if isinstance(head, str):
+            return f"head {name}, one of {size_text(self.graph.head_count)}"
+        if not rest:
+            return f"head {name}"
+        alike = f"heads {name} to {self.graph.head_name(self.graph.heads[-1])}, each like this"
+        shared = self.graph.sharing
+        return alike if shared == 1 else f"{alike}; {shared} heads share each K and V"
+
+    def _cuts(self) -> None:
+        """Wide matrices as the blocks that they are cut into."""
+        cuts = [(row, cut) for row in self.outlets if (cut := self.graph.cut(row))]
+        for row, cut in cuts:
+            x, y = self.outlets[row]
+            lane = (x - RAIL) / LANE - 0.5
+            if not self.graph.given(row):
+                self.drawing.line((x, y), (x, y + ARROW), head=True)
+                self._named(row, x, y)
+                y += ARROW
+            self._box(Block(row, cut, lane, lane, 0), y)
+        if cuts:
+            self.at = max(y for _, y in self.outlets.values())
+
+    def _section(self, section: Section, title: str, stacked: bool = False) -> None:
+        if not section.blocks:
+            return
+        top = self.at + (10 + 2 * STACKED if stacked else 10)
+        if title:
+            self.at = top + CARD - 8
+        start = self._bring(section)
+        depth = max(block.layer for block in section.blocks)
+        for block in section.blocks:
+            self._box(block, start + block.layer * (BOX + ARROW))
+        for block in section.blocks:
+            self._arrows(block, section, start)
+        bottom = start + depth * (BOX + ARROW) + BOX
+        self._loose_ends(section, start)
+        if title:
+            self._card(title, top, bottom + 20, stacked)
+            self._leave(section, bottom + 20)
+        self.at = bottom + (28 if title else 0)
+
+    def _card(self, title: str, top: float, bottom: float, stacked: bool) -> None:
+        left, wide = RAIL - 6, self.lanes * LANE + 12
+        for i in (2, 1) if stacked else ():
+            x, y = left + i * STACKED, top - i * STACKED
+            self.drawing.line((x, y), (x + wide - 4, y), (x + wide - 4, y + 26))
+        self.drawing.box(left, top, wide, bottom - top, look="card")
+        self.drawing.label(Words(title), left + 8, top + 14, anchor="start", size=SMALL)
+
+    # Arrows.
+
+    def _bring(self, section: Section) -> float:
+        """Lines from shared inputs to the boxes that read them; returns where the boxes start."""
+        entering = section.entering(self.outlets.keys())
+        if not entering:
+            return self.at + ARROW if self.at > 20 and not section.starts else self.at
+        sources = list(dict.fromkeys(row for row, _ in entering))
+        start = self.at + ARROW + 7 * (len(sources) - 1)
+        for i, row in enumerate(sources):
+            level = self.at + 12 + 7 * i
+            lanes = sorted(block.entry_lane(row) for r, block in entering if r == row)
+            self._from_rail(row, level, lanes)
+            for lane in lanes:
+                self.drawing.line((self.x(lane), level), (self.x(lane), start), head=True)
+        return start
+
+    def _from_rail(self, row: int, level: float, lanes: list[float]) -> None:
+        """Straight down where nothing stands between, else down the left side."""
+        x, y = self.outlets[row]
+        ends = [self.x(lane) for lane in lanes]
+        if level - y < ARROW + BOX + 20:
+            self.drawing.line((x, y), (x, level))
+            self.drawing.line((min(*ends, x), level), (max(*ends, x), level))
+        else:
+            rail = 8.0 + 6 * self.rails.get(row, list(self.outlets).index(row) % 4)
+            turn = y + 6
+            self.drawing.line((x, y), (x, turn), (rail, turn), (rail, level), (max(ends), level))
+        if row in self.rails:
+            shape = shape_text(self.graph.rows[row].shape)
+            self.drawing.label(read_maths(shape), ends[0] + 5, level + 13, anchor="start", size=SMALL)
+
+    def _arrows(self, block: Block, section: Section, start: float) -> None:
+        """From the boxes above into this one; a label stands where each arrow leaves."""
+        bottom_of = {b.row: start + b.layer * (BOX + ARROW) + BOX for b in section.blocks}
+        for source in block.inputs:
+            if source in bottom_of and source != block.row:
+                x = self.outlets[source][0]
+                into = min(max(x, self.x(block.first) - LANE / 2 + 12), self.x(block.last) + LANE / 2 - 12)
+                top = start + block.layer * (BOX + ARROW)
+                elbow = [] if into == x else [(x, top - 12), (into, top - 12)]
+                self.drawing.line((x, bottom_of[source]), *elbow, (into, top), head=True)
+                if not self.graph.given(source):
+                    self._named(source, x, bottom_of[source])
+            elif source in self.waiting:
+                self._arrive(source, block, start)
+
+    def _named(self, row: int, x: float, y: float) -> None:
+        equation = self.graph.rows[row]
+        self.drawing.label(read_maths(str(equation.name)), x + 5, y + 13, anchor="start", size=SIZE - 1)
+        self.drawing.label(read_maths(shape_text(equation.shape)), x + 5, y + 26, anchor="start", size=SMALL)
+
+    def _leave(self, section: Section, bottom: float) -> None:
+        """A head's output turns to the right side, on its way to the joining."""
+        block = section.blocks[-1]
+        x, y = self.outlets[block.row]
+        rail = self.width - 8 - 7 * len(self.waiting)
+        self.drawing.label(self._with_shape(block.row), x + 6, y + 15, anchor="start", size=SIZE - 1)
+        self.drawing.line((x, y), (x, bottom + 8), (rail, bottom + 8))
+        self.outlets[block.row] = (rail, bottom + 8)
+        self.waiting.append(block.row)
+
+    def _with_shape(self, row: int) -> Maths:
+        equation = self.graph.rows[row]
+        return Row((read_maths(str(equation.name)), Words("  "), read_maths(shape_text(equation.shape))))
+
+    def _loose_ends(self, section: Section, start: float) -> None:
+        """What nothing else reads leaves on an arrow of its own; the last matrix does so at the very end."""
+        last = len(self.graph.rows) - 1
+        for block in section.blocks:
+            if block.row != last and block.look == "plain" and not self.graph.read_by_another(block.row):
+                x, y = self.x(block.lane), start + block.layer * (BOX + ARROW) + BOX
+                self.drawing.line((x, y), (x, y + ARROW - 6), head=True)
+                self._named(block.row, x, y)
+
+    def _arrive(self, row: int, block: Block, start: float) -> None:
+        x, y = self.outlets[row]
+        into = self.x(block.last) + LANE / 2 - 12 - 14 * self.waiting.index(row)
+        turn = start - 10
+        self.drawing.line((x, y), (x, turn), (into, turn), (into, start), head=True)
+
+    # Boxes.
+
+    def _box(self, block: Block, y: float) -> None:
+        left, right = self.x(block.first) - LANE / 2 + 6, self.x(block.last) + LANE / 2 - 6
+        label = self._with_shape(block.row) if block.look == "source" else read_maths(block.label)
+        size = min(SIZE, SIZE * (right - left - 6) / max(label_width(label), 1))
+        self.drawing.box(left, y, right - left, BOX, look=block.look)
+        self.drawing.label(label, (left + right) / 2, y + BOX - 7.5, size=size)
+        self.outlets[block.row] = (self.x(block.lane), y + BOX)
+
+    def _outputs(self) -> None:
+        """The last matrix leaves at the bottom."""
+        last = len(self.graph.rows) - 1
+        if last not in self.outlets:
+            return
+        x, y = self.outlets[last]
+        self.drawing.line((x, y), (x, y + ARROW - 6), head=True)
+        self._named(last, x, y)
+        self.at = y + ARROW

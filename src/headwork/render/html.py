@@ -1,0 +1,142 @@
+"""The page in HTML: one file, nothing from the network, formulas in MathML; entries can be pointed at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from html import escape
+from importlib import resources
+from typing import Any
+
+from headwork.render.blocks import (
+    Aligned,
+    Block,
+    Display,
+    Entries,
+    Flow,
+    Heading,
+    Heat,
+    Paragraph,
+    Picture,
+    Question,
+    Space,
+    Table,
+    Title,
+)
+from headwork.render.mathml import mathml
+from headwork.render.maths import Prose
+from headwork.render.page import laid_out, problem_blocks
+from headwork.render.pointing import How, pointed_at
+from headwork.working import Working
+
+
+def working_html(working: Working, *, exact: bool = False) -> str:
+    """The whole document."""
+    body, found = [block_html(Title(working.title))], {}
+    for number, layout, problem in laid_out(working, exact=exact):
+        inside = []
+        for block in problem_blocks(problem, layout):
+            inside.append(block_html(block))
+            if isinstance(block, Display) and block.equation is not None:
+                for how in pointed_at(block.equation, block.key, problem.problem, layout.style):
+                    found[how.place] = _how(how)
+        heading = block_html(Heading(number, problem.problem.title)) if number is not None else ""
+        body.append(f"<section>\n{heading}\n" + "\n".join(inside) + "\n</section>")
+    return document(working.title, "\n".join(body), found)
+
+
+def document(title: str, body: str, found: Mapping[str, object]) -> str:
+    """A page around a body; the style and the script stand in it."""
+    data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    pointing = (
+        f'<script type="application/json" id="how">{data}</script>\n<script>\n{static("page.js")}</script>\n'
+        if found
+        else ""
+    )
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{static('page.css')}</style>\n</head>\n<body>\n"
+        f"<main>\n{body}\n</main>\n{pointing}</body>\n</html>\n"
+    )
+
+
+def static(name: str) -> str:
+    return (resources.files("headwork.render") / "static" / name).read_text("utf-8")
+
+
+def block_html(block: Block) -> str:
+    return BLOCKS[type(block)](block)
+
+
+def _how(how: How) -> dict[str, object]:
+    """An entry for the script: what to light up, and what to show."""
+    lines = "".join(f"<div>{_line(line)}</div>" for line in how.lines)
+    reason = f"<p>{escape(how.reason)}</p>" if how.reason else ""
+    return {"from": how.sources, "shown": lines + reason}
+
+
+def _prose(prose: Prose) -> str:
+    return "".join(escape(p) if isinstance(p, str) else mathml(p) for p in prose)
+
+
+def _line(line: Aligned) -> str:
+    left = mathml(line.left) if line.left is not None else ""
+    pieces = "".join(f'<span class="piece">{mathml(piece)}</span>' for piece in line.pieces)
+    remark = f'<span class="remark">{_prose(line.remark)}</span>' if line.remark else ""
+    return f'<span class="left">{left}</span><span class="right">{pieces}{remark}</span>'
+
+
+def _display(display: Display) -> str:
+    key = f' data-key="{display.key}"' if display.key else ""
+    return f'<div class="display scroll"{key}>' + "".join(map(_line, display.lines)) + "</div>"
+
+
+def _flow(flow: Flow) -> str:
+    items = "\n".join(f'<span class="piece">{mathml(item)}</span>' for item in flow.items)
+    return f'<div class="flow scroll">{items}</div>'
+
+
+def _entries(entries: Entries) -> str:
+    items = "\n".join(f"<li>{mathml(item)}</li>" for item in entries.items)
+    return f'<ul class="entries scroll">{items}</ul>'
+
+
+def _table(table: Table) -> str:
+    def cells(row: tuple[Prose, ...], tag: str) -> Iterator[str]:
+        for i, cell in enumerate(row):
+            side = "" if i < table.left else ' class="right-hand"'
+            scope = ' scope="col"' if tag == "th" else ""
+            yield f"<{tag}{scope}{side}>{_prose(cell)}</{tag}>"
+
+    head = "".join(cells(table.header, "th"))
+    rows = "\n".join(f"<tr>{''.join(cells(row, 'td'))}</tr>" for row in table.rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
+
+
+def _picture(picture: Picture) -> str:
+    from headwork.render.diagram import draw
+
+    return f'<figure class="picture">{draw(picture.diagram).svg()}</figure>'
+
+
+def _heat(heat: Heat) -> str:
+    from headwork.render.heat import heat_map
+
+    return f'<figure class="heat">{heat_map(heat.equation).svg()}</figure>'
+
+
+BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
+    Title: lambda block: f"<h1>{escape(block.text)}</h1>",
+    Heading: lambda block: f"<h2>{block.number}. {escape(block.text)}</h2>",
+    Question: lambda block: f'<p class="question"><b>({escape(block.label)})</b> {_prose(block.text)}</p>',
+    Paragraph: lambda block: f'<p class="{block.kind}">{_prose(block.text)}</p>',
+    Flow: _flow,
+    Display: _display,
+    Entries: _entries,
+    Table: _table,
+    Picture: _picture,
+    Heat: _heat,
+    Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',
+}

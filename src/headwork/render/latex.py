@@ -1,0 +1,138 @@
+"""The page in LaTeX: compiles as it is, with amsmath and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headwork.render.blocks import (
+    Block,
+    Display,
+    Entries,
+    Flow,
+    Heading,
+    Heat,
+    Paragraph,
+    Picture,
+    Question,
+    Space,
+    Table,
+    Title,
+)
+from headwork.render.latex_maths import latex, sentence
+from headwork.render.latex_text import escaped, unknown
+from headwork.render.maths import Prose, width
+from headwork.render.page import page
+from headwork.render.picture_text import picture_lines
+from headwork.working import Working
+
+ROOM = 78  # characters that fit on a line of A4
+WIDE_CELL = 36  # from here on a table's cell is broken into lines
+
+_PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
+\usepackage{amsmath}
+\setlength{\textwidth}{16.5cm}\setlength{\oddsidemargin}{-0.3cm}
+\setlength{\textheight}{24.5cm}\setlength{\topmargin}{-1.6cm}
+\setlength{\parindent}{0pt}\setlength{\parskip}{6pt plus 2pt}
+\setlength{\mathindent}{1.5em}\setlength{\arraycolsep}{4pt}
+\allowdisplaybreaks\sloppy
+"""
+
+
+def working_latex(working: Working, *, exact: bool = False) -> str:
+    """The whole document."""
+    body = ""
+    for block in page(working, exact=exact, room=ROOM):
+        # A display belongs to the paragraph before it: an empty line would leave a gap.
+        body += ("\n" if isinstance(block, Display) else "\n\n") + BLOCKS[type(block)](block)
+    return f"{_PREAMBLE}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
+
+
+def _declared(body: str) -> str:
+    """Characters that an engine without Unicode fonts cannot print are printed by their number."""
+    if not (missing := unknown(body)):
+        return ""
+    lines = [rf"\DeclareUnicodeCharacter{{{ord(c):04X}}}{{\texttt{{U+{ord(c):04X}}}}}" for c in missing]
+    return "\n".join([r"\ifdefined\Umathcode\else", *lines, r"\fi", ""])
+
+
+def _prose(prose: Prose) -> str:
+    return sentence(prose, escaped)
+
+
+def _paragraph(paragraph: Paragraph) -> str:
+    text = _prose(paragraph.text)
+    if paragraph.kind == "note":
+        return rf"{{\small {text}\par}}"
+    if paragraph.kind == "answer":
+        return rf"\begin{{quote}}{text}\end{{quote}}"
+    return rf"\emph{{Claim.}} {text}" if paragraph.kind == "claim" else text
+
+
+def _flow(flow: Flow) -> str:
+    return (
+        r"\begin{flushleft}\lineskip=6pt\lineskiplimit=3pt"
+        + "\n"
+        + " \\quad\n".join(f"${latex(i)}$" for i in flow.items)
+        + "\n\\end{flushleft}"
+    )
+
+
+def _display(display: Display) -> str:
+    rows = []
+    for line in display.lines:
+        left = "" if line.left is None else latex(line.left)
+        right = " ".join(latex(piece).strip() for piece in line.pieces)
+        remark = rf" \qquad \text{{{_prose(line.remark)}}}" if line.remark else ""
+        rows.append(f"{left} &{right}{remark}")
+    return "\\begin{align*}\n" + " \\\\*\n".join(rows) + "\n\\end{align*}"
+
+
+def _entries(entries: Entries) -> str:
+    lines = [rf"\hangindent=3em\hangafter=1 ${latex(item)}$\par" for item in entries.items]
+    return "{\\small\\raggedright\\parskip=2pt\n" + "\n".join(lines) + "\n}"
+
+
+def _table(table: Table) -> str:
+    columns = zip(*table.rows, strict=True)
+    kinds = [_column(list(cells), i < table.left) for i, cells in enumerate(columns)]
+    rows = [" & ".join(map(_prose, row)) + r" \\" for row in table.rows]
+    header = " & ".join(map(_prose, table.header)) + r" \\ \hline"
+    lines = "\n".join([header, *rows])
+    return (
+        f"{{\\small\\renewcommand{{\\arraystretch}}{{1.25}}\n\\begin{{tabular}}{{{''.join(kinds)}}}\n"
+        f"{lines}\n\\end{{tabular}}\\par}}"
+    )
+
+
+def _column(cells: list[Prose], flush_left: bool) -> str:
+    widest = max(sum(len(p) if isinstance(p, str) else width(p) for p in cell) for cell in cells)
+    if widest > WIDE_CELL and flush_left:
+        return r"p{0.35\textwidth}"
+    return "l" if flush_left else "r"
+
+
+def _picture(picture: Picture) -> str:
+    """Without a drawing package the graph stands as its steps, head by head."""
+    if not picture.asked:
+        return ""
+    blocks = []
+    for heading, lines in picture_lines(picture.diagram):
+        title = rf"\emph{{{escaped(heading)}}}\par" + "\n" if heading else ""
+        blocks.append(title + _entries(Entries(tuple(lines))))
+    return "\n\n".join(blocks)
+
+
+BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
+    Title: lambda block: rf"{{\LARGE\bfseries {escaped(block.text)}\par}}",
+    Heading: lambda block: rf"\section*{{{block.number}.\ {escaped(block.text)}}}",
+    Question: lambda block: rf"\medskip\textbf{{({escaped(block.label)})}} {_prose(block.text)}",
+    Paragraph: _paragraph,
+    Flow: _flow,
+    Display: _display,
+    Entries: _entries,
+    Table: _table,
+    Picture: _picture,
+    Heat: lambda block: "",  # needs colour, which plain LaTeX has not; the numbers stand above it
+    Space: lambda space: rf"\vspace*{{{0.9 * space.lines:.1f}cm}}",
+}

@@ -1,0 +1,153 @@
+r"""Formulas in LaTeX, with nothing beyond amsmath: \tfrac, \sqrt and arrays in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headwork.render.maths import (
+    Above,
+    Below,
+    Gap,
+    Grid,
+    Letter,
+    Maths,
+    Number,
+    Prose,
+    Ratio,
+    RootOf,
+    Row,
+    Sign,
+    Words,
+)
+
+# Characters that stand for themselves in our text and for a command in LaTeX.
+_COMMANDS = {
+    "−": "-",
+    "·": r"\cdot ",
+    "×": r"\times ",
+    "÷": r"\div ",
+    "≈": r"\approx ",
+    "≥": r"\ge ",
+    "≤": r"\le ",
+    "√": r"\surd ",
+    "∞": r"\infty ",
+    "⊕": r"\oplus ",
+    "…": r"\dots ",
+    "→": r"\to ",
+    "|": r"\mid ",
+    "–": r"\text{--}",
+    "′": "'",
+    "∎": r"\blacksquare ",
+    "Σ": r"\sum ",
+    "%": r"\%",
+    "#": r"\#",
+    "&": r"\&",
+    "$": r"\$",
+    "{": r"\{",
+    "}": r"\}",
+    "_": r"\_",
+    "^": r"\hat{}",
+    "~": r"\sim ",
+    "\\": r"\backslash ",
+    "*": r"\ast ",
+}
+_GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΦΨΩ",
+        (
+            *("alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda"),
+            *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega"),
+            *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Phi", "Psi", "Omega"),
+        ),
+        strict=True,
+    )
+)
+
+
+def latex(maths: Maths) -> str:
+    """The formula in LaTeX, without the signs that switch to mathematics and back."""
+    return NODES[type(maths)](maths)
+
+
+def symbol(character: str) -> str:
+    """One character inside a formula."""
+    if character in _GREEK:
+        return f"\\{_GREEK[character]} "
+    return _COMMANDS.get(character, character)
+
+
+def _letter(letter: Letter) -> str:
+    base = letter.text.rstrip("′")
+    primes = "'" * (len(letter.text) - len(base))
+    if len(base) == 1:
+        return symbol(base) + primes
+    return rf"\mathrm{{{''.join(map(symbol, base))}}}{primes}"
+
+
+def _number(number: Number) -> str:
+    return "".join(map(symbol, number.text)).replace(",", "{,}")
+
+
+def _gap(gap: Gap) -> str:
+    return rf"\phantom{{{gap.text}}}"
+
+
+def _words(words: Words) -> str:
+    if words.text == "T":
+        return r"\top"
+    if words.text.startswith("__"):
+        return r"\underline{\qquad}"
+    from headwork.render.latex_text import escaped
+
+    return rf"\text{{{escaped(words.text)}}}"
+
+
+def _grid(grid: Grid) -> str:
+    columns = "r" * len(grid.rows[0])
+    rows = r" \\ ".join(" & ".join(map(latex, row)) for row in grid.rows)
+    return rf"\left[\begin{{array}}{{{columns}}} {rows} \end{{array}}\right]"
+
+
+def _scripted(mark: str) -> Callable[[Any], str]:
+    def scripted(node: Below | Above) -> str:
+        base = latex(node.base)
+        if not isinstance(node.base, Letter | Number):
+            base = f"{{{base}}}"
+        return f"{base.rstrip()}{mark}{{{latex(node.script).rstrip()}}}"
+
+    return scripted
+
+
+NODES: Mapping[type[Maths], Callable[[Any], str]] = {
+    Letter: _letter,
+    Number: _number,
+    Sign: lambda sign: "".join(map(symbol, sign.text)),
+    Words: _words,
+    Gap: _gap,
+    Row: lambda row: "".join(_spaced(row.items)),
+    Below: _scripted("_"),
+    Above: _scripted("^"),
+    Ratio: lambda ratio: rf"\frac{{{latex(ratio.over)}}}{{{latex(ratio.under)}}}",
+    RootOf: lambda root: rf"\sqrt{{{latex(root.of)}}}",
+    Grid: _grid,
+}
+
+_RELATIONS = "=≈+−|…"
+
+
+def _spaced(items: tuple[Maths, ...]) -> list[str]:
+    """Signs with spaces around them, so that the source reads like the formula; not the minus of a number."""
+    return [
+        f" {latex(item).strip()} "
+        if isinstance(item, Sign) and item.text in _RELATIONS and (i or item.text != "−")
+        else latex(item)
+        for i, item in enumerate(items)
+    ]
+
+
+def sentence(prose: Prose, text: Callable[[str], str], opening: str = "$", closing: str = "$") -> str:
+    """A sentence: its words as `text` writes them, its formulas between dollar signs."""
+    return "".join(
+        text(piece) if isinstance(piece, str) else f"{opening}{latex(piece).strip()}{closing}" for piece in prose
+    )

@@ -1,0 +1,67 @@
+"""Formulas in MathML, which browsers set by themselves. The brackets of a matrix are drawn by the style sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+
+
+def mathml(maths: Maths) -> str:
+    """A whole formula."""
+    return f"<math>{_node(maths)}</math>"
+
+
+def _node(maths: Maths) -> str:
+    return NODES[type(maths)](maths)
+
+
+def _one(maths: Maths) -> str:
+    """As a single element: MathML counts children, and a minus that comes first in its row is a sign."""
+    return f"<mrow>{_node(maths)}</mrow>" if isinstance(maths, Row) else _node(maths)
+
+
+def _words(words: Words) -> str:
+    if words.text.startswith("__"):
+        return '<mspace class="blank"/>'
+    return f"<mtext>{escape(words.text).replace(' ', '&#160;')}</mtext>"
+
+
+def _sign(sign: Sign) -> str:
+    still = ' stretchy="false"' if sign.text == "|" else ""
+    return f"<mo{still}>{escape(sign.text)}</mo>"
+
+
+def _grid(grid: Grid) -> str:
+    rows = "".join(
+        "<mtr>" + "".join(_cell(cell, grid.key, i, j) for j, cell in enumerate(row)) + "</mtr>"
+        for i, row in enumerate(grid.rows)
+    )
+    return f'<mtable class="grid">{rows}</mtable>'
+
+
+def _cell(cell: Maths, key: str, row: int, column: int) -> str:
+    name = f' id="{place(key, row, column)}"' if key else ""
+    return f"<mtd{name}>{_node(cell)}</mtd>"
+
+
+def place(key: str, row: int, column: int) -> str:
+    """What a page calls an entry of a matrix."""
+    return f"{key}-{row}-{column}"
+
+
+NODES: Mapping[type[Maths], Callable[[Any], str]] = {
+    Letter: lambda letter: f"<mi>{escape(letter.text)}</mi>",
+    Number: lambda number: f"<mn>{escape(number.text)}</mn>",
+    Sign: _sign,
+    Words: _words,
+    Gap: lambda gap: f"<mphantom><mn>{escape(gap.text)}</mn></mphantom>",
+    Row: lambda row: "".join(map(_one, row.items)),
+    Below: lambda node: f"<msub>{_one(node.base)}{_one(node.script)}</msub>",
+    Above: lambda node: f"<msup>{_one(node.base)}{_one(node.script)}</msup>",
+    Ratio: lambda ratio: f"<mfrac>{_one(ratio.over)}{_one(ratio.under)}</mfrac>",
+    RootOf: lambda root: f"<msqrt>{_node(root.of)}</msqrt>",
+    Grid: _grid,
+}

@@ -1,0 +1,230 @@
+"""The page as a notebook: every step a cell, with code that works it out with headwork and with PyTorch."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from keyword import iskeyword
+
+from headwork.notation import Name
+from headwork.numbers.surd import Surd
+from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
+from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
+from headwork.render.drawing import Drawing
+from headwork.render.extras import needs
+from headwork.render.markdown import block_markdown, escaped
+from headwork.render.page import laid_out, problem_blocks
+from headwork.working import Equation, Operand, ProblemWorking, Working
+
+_SETUP = """import torch  # pip install torch
+
+from headwork.numbers.parse import parse_number
+from headwork.one_step import matrix, step
+from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
+
+
+def tensor(equation):
+    return torch.tensor(equation.__array__(), dtype=torch.float64)"""
+Known = dict[str, Matrix]  # the value that each name on the page has had last
+_MATHS = re.compile(r"```math\n(.*?)\n```", re.DOTALL)
+
+
+def working_notebook(working: Working, *, exact: bool = False) -> str:
+    """The whole notebook, format 4.5."""
+    nbformat = needs("nbformat")
+    notebook = nbformat.v4.new_notebook()
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata["title"] = working.title
+    made = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
+    for number, (kind, source) in enumerate(_cells(working, exact)):
+        cell = made[kind](source)
+        cell["id"] = f"cell-{number}"  # the same page gives the same file
+        notebook.cells.append(cell)
+    nbformat.validate(notebook)
+    return str(nbformat.writes(notebook)) + "\n"
+
+
+def _cells(working: Working, exact: bool) -> Iterator[tuple[str, str]]:
+    yield "markdown", _markdown(Title(working.title))
+    if any(problem.given or _worked(problem) for problem in working.problems):
+        yield "code", _SETUP
+    for number, layout, problem in laid_out(working, exact=exact, room=90):
+        if number is not None:
+            yield "markdown", _markdown(Heading(number, problem.problem.title))
+        yield from _problem(problem, list(problem_blocks(problem, layout)))
+
+
+def _problem(problem: ProblemWorking, blocks: list[Block]) -> Iterator[tuple[str, str]]:
+    known: Known = {}
+    if problem.given:
+        yield "code", "\n".join(_given(equation, known) for equation in problem.given)
+    text: list[str] = []
+    for block in blocks:
+        text.append(_markdown(block))
+        if isinstance(block, Display) and block.equation is not None and block.equation.value is not None:
+            yield "markdown", "\n\n".join(filter(None, text))
+            text = []
+            yield from _recomputed(block.equation, known)
+    if any(text):
+        yield "markdown", "\n\n".join(filter(None, text))
+
+
+def _worked(problem: ProblemWorking) -> bool:
+    return any(isinstance(line, Equation) and line.value for part in problem.parts for line in part.lines)
+
+
+def _markdown(block: Block) -> str:
+    """GitHub's Markdown, with formulas as notebooks have them and pictures in place."""
+    if isinstance(block, Picture):
+        from headwork.render.diagram import draw
+
+        return _image(draw(block.diagram))
+    if isinstance(block, Heat):
+        from headwork.render.heat import heat_map
+
+        return _image(heat_map(block.equation))
+    written = block_markdown(block).replace("$`", "$").replace("`$", "$")
+    return _MATHS.sub(lambda found: f"$$\n{found[1]}\n$$", written)
+
+
+def _image(drawing: Drawing) -> str:
+    data = b64encode(drawing.svg(alone=True).encode()).decode()
+    return f"![{escaped(drawing.words)}](data:image/svg+xml;base64,{data})"
+
+
+# Code.
+
+
+def _given(equation: Equation, known: Known) -> str:
+    assert equation.value is not None
+    return _literal(equation.name, equation.value, known)
+
+
+def _literal(name: Name, value: Matrix, known: Known) -> str:
+    known[str(name)] = value
+    return f"{_variable(name)} = matrix({_quoted(name)}, {_rows(value)})"
+
+
+def _recomputed(equation: Equation, known: Known) -> Iterator[tuple[str, str]]:
+    """Two cells: exactly, by headwork; in float64, by PyTorch, which must agree."""
+    assert equation.value is not None
+    if equation.op is None:
+        yield "code", _given(equation, known)
+        return
+    before = [line for operand in equation.operands for line in _fetched(operand, known)]
+    inputs = [_variable(operand.name) for operand in equation.operands]
+    name = _variable(equation.name)
+    worked = f"{name} = step({_quoted(equation.name)}, {', '.join([OPS[type(equation.op)](equation), *inputs])})"
+    known[str(equation.name)] = equation.value
+    yield "code", "\n".join([*before, worked, name])
+    tensors = [f"tensor({source})" for source in inputs]
+    torch = TORCH[type(equation.op)](equation, *tensors)
+    yield "code", f"by_torch = {torch}\ntorch.testing.assert_close(by_torch, tensor({name}))\nby_torch"
+
+
+def _fetched(operand: Operand, known: Known) -> Iterator[str]:
+    """What has had no line of its own: a transpose, a row, or a matrix whose name has been used for another since."""
+    assert operand.value is not None
+    if known.get(str(operand.name)) == operand.value:
+        return
+    upright = operand.name.flipped()
+    if known.get(str(upright)) == tuple(zip(*operand.value, strict=True)):
+        known[str(operand.name)] = operand.value
+        yield f"{_variable(operand.name)} = step({_quoted(operand.name)}, Transpose(), {_variable(upright)})"
+    else:
+        yield _literal(operand.name, operand.value, known)
+
+
+def _quoted(name: Name) -> str:
+    return json.dumps(str(name), ensure_ascii=False)
+
+
+def _variable(name: Name) -> str:
+    """A name for Python: scores_1, W_Q_1, K_1_T."""
+    plain = re.sub(r"\W+", "_", str(name).replace("ᵀ", "_T").replace("′", "_before")).strip("_")
+    return plain if plain.isidentifier() and not iskeyword(plain) else f"m_{plain}"
+
+
+def _rows(matrix: Matrix) -> str:
+    return "[" + ", ".join("[" + ", ".join(_number(x) for x in row) + "]" for row in matrix) + "]"
+
+
+def _number(entry: Entry) -> str:
+    """An exact number as `matrix` reads it; what has no such form, in fifteen digits."""
+    from headwork.numbers.digits import exact_decimal, significant
+
+    if isinstance(entry, Hidden):
+        return '"-inf"'
+    if isinstance(entry, Fraction) and entry.denominator == 1:
+        return str(entry)
+    if isinstance(entry, Fraction):
+        return json.dumps(exact_decimal(entry, 12) or str(entry))
+    if isinstance(entry, Surd):
+        return json.dumps(" + ".join(f"({c})*sqrt({r})" for r, c in sorted(entry.terms.items())))
+    return json.dumps(significant(entry, 15))
+
+
+def _divisor(equation: Equation) -> str:
+    assert isinstance(equation.op, Divide)
+    by = equation.op.by
+    return f'Root({by.of}, "{by.name}")' if isinstance(by, Root) else f"parse_number({_number(by)})"
+
+
+def _axis(equation: Equation) -> str:
+    assert isinstance(equation.op, Softmax)
+    return str(-2 if equation.upright else equation.op.axis)
+
+
+def _split(equation: Equation) -> str:
+    assert isinstance(equation.op, Split)
+    return f"Split({equation.op.part}, {equation.op.of})"
+
+
+OPS: Mapping[type[Op], Callable[[Equation], str]] = {
+    Given: lambda equation: "",
+    MatMul: lambda equation: "MatMul()",
+    Transpose: lambda equation: "Transpose()",
+    Divide: lambda equation: f"Divide({_divisor(equation)})",
+    Add: lambda equation: "Add()",
+    Softmax: lambda equation: f"Softmax({_axis(equation)})",
+    Split: _split,
+    Join: lambda equation: "Join()",
+}
+
+
+def _torch_divide(equation: Equation, scores: str) -> str:
+    from headwork.numbers.digits import to_float
+    from headwork.readings.exact import divisor
+
+    assert isinstance(equation.op, Divide)
+    by = equation.op.by
+    under = f"{by.of} ** 0.5" if isinstance(by, Root) else repr(to_float(divisor(by)))
+    return f"{scores} / {under}"
+
+
+def _torch_softmax(equation: Equation, scores: str) -> str:
+    axis = _axis(equation)
+    if axis == "None":
+        return f"torch.softmax({scores}.flatten(), 0).reshape({scores}.shape)"
+    return f"torch.softmax({scores}, {axis})"
+
+
+def _torch_split(equation: Equation, wide: str) -> str:
+    assert isinstance(equation.op, Split)
+    return f"{wide}.chunk({equation.op.of}, dim={-2 if equation.upright else -1})[{equation.op.part}]"
+
+
+TORCH: Mapping[type[Op], Callable[..., str]] = {
+    Given: lambda equation: "",
+    MatMul: lambda equation, left, right: f"{left} @ {right}",
+    Transpose: lambda equation, matrix: f"{matrix}.T",
+    Divide: _torch_divide,
+    Add: lambda equation, left, right: f"{left} + {right}",
+    Softmax: _torch_softmax,
+    Split: _torch_split,
+    Join: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-2 if equation.upright else -1})",
+}

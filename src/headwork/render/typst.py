@@ -1,0 +1,170 @@
+"""The page as Typst source, and through its compiler, a Python wheel, as PDF: no TeX needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headwork.render.blocks import (
+    Aligned,
+    Block,
+    Display,
+    Entries,
+    Flow,
+    Heading,
+    Heat,
+    Paragraph,
+    Picture,
+    Question,
+    Space,
+    Table,
+    Title,
+)
+from headwork.render.maths import Prose
+from headwork.render.page import page
+from headwork.render.typst_maths import joined, string, typst_maths
+from headwork.working import Working
+
+if TYPE_CHECKING:
+    from headwork.render.drawing import Drawing
+
+ROOM = 84  # characters that fit on a line of A4
+PIXEL = 0.54  # points to a unit of a drawing
+
+_PREAMBLE = """#set document(title: {title})
+#set page(paper: "a4", margin: (x: 2.2cm, y: 2.2cm), numbering: "1")
+#set text(font: "New Computer Modern", size: 10.5pt, lang: "en")
+#set par(leading: 0.65em, spacing: 1em)
+#set math.mat(delim: "[", align: right, column-gap: 0.7em, row-gap: 0.45em)
+#show heading: set block(above: 1.6em, below: 0.9em)
+#show math.equation: set block(breakable: true)
+#let blank = box(width: 2em, height: 0.9em, stroke: (bottom: 0.5pt))
+#let gap(body) = hide(body)
+#let aside(body) = block(inset: (left: 1.2em, y: 0.2em), stroke: (left: 2pt + luma(70%)), body)
+#let steps(..rows) = block(inset: (left: 1.2em), above: 1em, below: 1em, breakable: false, grid(
+  columns: (auto, auto, 1fr), column-gutter: (0.3em, 1.4em), row-gutter: 0.8em,
+  align: (right + horizon, left + horizon, left + horizon), ..rows))
+"""
+
+
+def working_pdf(working: Working, *, exact: bool = False) -> bytes:
+    """The page as PDF."""
+    return compiled(working_typst(working, exact=exact), "pdf")
+
+
+def compiled(source: str, format: str, ppi: float | None = None) -> bytes:
+    """Typst's own fonts and nothing from the machine or the network, so that a page looks the same everywhere."""
+    from headwork.render.extras import needs
+
+    typst = needs("typst")
+    pages = typst.compile(source.encode(), format=format, ppi=ppi, ignore_system_fonts=True)
+    return bytes(pages if isinstance(pages, bytes) else pages[0])
+
+
+def working_typst(working: Working, *, exact: bool = False) -> str:
+    """The whole document in Typst's own language."""
+    body = "\n\n".join(BLOCKS[type(block)](block) for block in page(working, exact=exact, room=ROOM))
+    return _PREAMBLE.replace("{title}", string(working.title)) + "\n" + body + "\n"
+
+
+def drawing_typst(drawing: Drawing) -> str:
+    """A drawing with its text alternative."""
+    return (
+        f'#image(bytes({string(drawing.svg())}), format: "svg", width: {drawing.width * PIXEL:.1f}pt, '
+        f"alt: {string(drawing.words)})"
+    )
+
+
+def drawing_png(drawing: Drawing, scale: float = 2.0) -> bytes:
+    """A drawing alone, as a picture of `scale` pixels to its unit."""
+    source = (
+        "#set page(width: auto, height: auto, margin: 0pt, fill: white)\n"
+        '#set text(font: "New Computer Modern")\n' + drawing_typst(drawing)
+    )
+    return compiled(source, "png", ppi=72 / PIXEL * scale)
+
+
+def _text(text: str) -> str:
+    """Whatever a sheet says, as a string: nothing in it is taken for a command."""
+    return f"#{string(text)};"
+
+
+def _prose(prose: Prose) -> str:
+    return "".join(_text(p) if isinstance(p, str) else f"${typst_maths(p)}$" for p in prose)
+
+
+def _content(prose: Prose) -> str:
+    return f"[{_prose(prose)}]"
+
+
+def _paragraph(paragraph: Paragraph) -> str:
+    text = _prose(paragraph.text)
+    if paragraph.kind == "answer":
+        return f"#aside[{text}]"
+    if paragraph.kind == "note":
+        return f"#text(size: 0.85em, fill: luma(30%))[{text}]"
+    return f"_Claim._ {text}" if paragraph.kind == "claim" else text
+
+
+def _flow(flow: Flow) -> str:
+    items = "#h(1.6em, weak: true)".join(f"#box(inset: (y: 0.3em), $display({typst_maths(i)})$) " for i in flow.items)
+    return f"#block(above: 1em, below: 1em)[#set par(leading: 0.3em)\n{items}]"
+
+
+def _display(display: Display) -> str:
+    return "#steps(\n" + "\n".join(map(_line, display.lines)) + "\n)"
+
+
+def _line(line: Aligned) -> str:
+    left = "[]" if line.left is None else f"$display({typst_maths(line.left)})$"
+    right = joined(typst_maths(piece) for piece in line.pieces)
+    if not line.remark:  # room to the margin
+        return f"  {left}, grid.cell(colspan: 2)[$display({right})$],"
+    return f"  {left}, $display({right})$, text(size: 0.9em, fill: luma(30%)){_content(line.remark)},"
+
+
+def _entries(entries: Entries) -> str:
+    lines = "\n\n".join(f"#par(hanging-indent: 2em, spacing: 0.7em)[${typst_maths(item)}$]" for item in entries.items)
+    return f"#block(inset: (left: 1.2em))[#set text(size: 0.9em)\n{lines}\n]"
+
+
+def _table(table: Table) -> str:
+    align = ", ".join("left" if i < table.left else "right" for i in range(len(table.header)))
+    header = ", ".join(f"strong{_content(cell)}" for cell in table.header)
+    rows = "\n".join("  " + ", ".join(map(_content, row)) + "," for row in table.rows)
+    return (
+        f"#block(inset: (left: 1.2em), table(columns: {len(table.header)}, align: ({align},).map(a => a + horizon), "
+        "stroke: none, inset: (x: 0.5em, y: 0.4em),\n"
+        f"  table.header({header}), table.hline(stroke: 0.6pt),\n{rows}\n))"
+    )
+
+
+def _picture(picture: Picture) -> str:
+    from headwork.render.diagram import draw
+
+    return f"#align(center, block(breakable: false)[{drawing_typst(draw(picture.diagram))}])"
+
+
+def _heat(heat: Heat) -> str:
+    from headwork.render.heat import heat_map
+
+    return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation))}]"
+
+
+def _space(space: Space) -> str:
+    return f"#v({0.9 * space.lines:.1f}cm)"
+
+
+BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
+    Title: lambda block: f"#text(size: 1.7em, weight: 700)[{_text(block.text)}]",
+    Heading: lambda block: f"== {block.number}. {_text(block.text)}",
+    Question: lambda block: f"#v(0.4em)\n#strong[{_text(f'({block.label})')}] {_prose(block.text)}",
+    Paragraph: _paragraph,
+    Flow: _flow,
+    Display: _display,
+    Entries: _entries,
+    Table: _table,
+    Picture: _picture,
+    Heat: _heat,
+    Space: _space,
+}

@@ -1,0 +1,81 @@
+"""Formulas in Typst's mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+
+_SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h.c", "|": "bar.v"}
+
+
+def typst_maths(maths: Maths) -> str:
+    """The formula in Typst, without the dollar signs around it."""
+    return NODES[type(maths)](maths)
+
+
+def string(text: str) -> str:
+    """A string literal of Typst's."""
+    kept = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _letter(letter: Letter) -> str:
+    """A letter alone is set in italics; a word is text."""
+    base = letter.text.rstrip("′")
+    primes = " prime" * (len(letter.text) - len(base))
+    if len(base) == 1:
+        # A string of one letter is upright in Typst; a letter of its own is not.
+        return f"italic({string(base)}){primes}" if base.isalpha() else string(base) + primes
+    return f"upright({string(base)}){primes}"
+
+
+def _words(words: Words) -> str:
+    if words.text == "T":
+        return "top"
+    if words.text.startswith("__"):
+        return "blank"  # defined where the page begins
+    return "space" if words.text == " " else string(words.text)
+
+
+def _grid(grid: Grid) -> str:
+    rows = "; ".join(", ".join(map(typst_maths, row)) for row in grid.rows)
+    return f"mat({rows})"
+
+
+def _sign(sign: Sign) -> str:
+    if sign.text in _SIGNS:
+        return _SIGNS[sign.text]
+    return f"\\{sign.text}" if sign.text in "()[]," else string(sign.text)
+
+
+def _row(row: Row) -> str:
+    """Side by side; a minus that starts a row is a sign of its number and takes no room of its own."""
+    if row.items and row.items[0] == Sign("−"):
+        return joined(['class("normal", minus)', *map(typst_maths, row.items[1:])])
+    return joined([typst_maths(item) for item in row.items])
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """One after the other, with a space only where two names would run together: Typst shows it beside text."""
+    line = ""
+    for piece in pieces:
+        together = line[-1:].isalnum() and piece[:1].isalnum()
+        line += f" {piece}" if together else piece
+    return line
+
+
+NODES: Mapping[type[Maths], Callable[[Any], str]] = {
+    Letter: _letter,
+    Number: lambda number: number.text if number.text.replace(".", "", 1).isdecimal() else string(number.text),
+    Sign: _sign,
+    Words: _words,
+    Gap: lambda gap: f"gap({string(gap.text)})",
+    Row: _row,
+    Below: lambda node: f"attach({typst_maths(node.base)}, b: {typst_maths(node.script)})",
+    Above: lambda node: f"attach({typst_maths(node.base)}, t: {typst_maths(node.script)})",
+    Ratio: lambda ratio: f"frac({typst_maths(ratio.over)}, {typst_maths(ratio.under)})",
+    RootOf: lambda root: f"sqrt({typst_maths(root.of)})",
+    Grid: _grid,
+}
