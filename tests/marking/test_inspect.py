@@ -89,7 +89,7 @@ def test_pytorchs_own_functions_agree() -> None:
     assert inspect(torch.nn.MultiheadAttention(12, 3, batch_first=True)).agrees
 
 
-@pytest.mark.parametrize("name", ["Right", "Causal", "EmbeddingTimesHeads", "factory"])
+@pytest.mark.parametrize("name", ["Right", "Causal", "EmbeddingTimesHeads", "factory", "single_precision"])
 def test_right_modules_agree(name: str) -> None:
     pytest.importorskip("torch")
     found = inspect(f"{HERE / 'torch_modules.py'}:{name}")

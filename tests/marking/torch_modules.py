@@ -127,3 +127,9 @@ class EmbeddingTimesHeads(nn.Module):
 
 def factory(d_model: int, heads: int) -> Any:
     return Right(d_model, heads)
+
+
+def single_precision(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Not a mistake: a constant of its own in float32."""
+    unit = torch.eye(q.shape[-1])
+    return (q @ unit @ k.transpose(-1, -2) / float(q.shape[-1]) ** 0.5).softmax(-1) @ v

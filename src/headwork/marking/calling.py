@@ -169,14 +169,15 @@ def callers(function: Any) -> Iterator[Caller]:
         yield from _module_callers(function, torch)
         return
     names = _names(function)
-    kinds = ["projections"] if names and names[0].lower() in FIRST else ["qkv"]
+    kind = "projections" if names and names[0].lower() in FIRST else "qkv"
     frameworks = ["torch", "numpy"] if torch is not None and _speaks_torch(function) else ["numpy", "torch"]
     for framework in frameworks:
         if framework == "torch" and torch is None:
             continue
-        for kind in kinds:
+        # torch mixes no precisions: a function with constants of its own may want single.
+        for dtype in ("float64", "float32") if framework == "torch" else ("float64",):
             for leading in (0, 1, 2) if kind == "qkv" else (0, 1):
-                yield Caller(function, kind, framework, leading, names)
+                yield Caller(function, kind, framework, leading, names, dtype)
 
 
 def _is_module(function: Any, torch: Any) -> bool:
