@@ -43,11 +43,12 @@ def _in_place(answer: Array, matrix: Array, within: Array, wrong: NDArray[np.boo
     if not number:
         return
     theirs, ours, room = answer[wrong], matrix[wrong], within[wrong]
-    if bool(np.all(np.abs(theirs + ours) <= room)):
+    flipped = bool(np.all(np.abs(theirs + ours) <= room))
+    if flipped:
         yield "sign"
-    elif number == 1 and answer.size >= FEWEST_ENTRIES:
+    if number == 1 and not flipped and answer.size >= FEWEST_ENTRIES:
         yield "one-entry"
-    elif number == 2 and bool(np.all(np.abs(theirs - ours[::-1]) <= room)):
+    if number == 2 and bool(np.all(np.abs(theirs - ours[::-1]) <= room)):
         yield "swapped-entries"
 
 
