@@ -21,6 +21,14 @@ def right(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
     return softmax(s if mask is None else np.where(mask, s, -1e30)) @ v
 
 
+def right_with_a_flag(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+    return right(q, k, v, np.tril(np.ones((q.shape[-2], k.shape[-2]), bool)) if causal else None)
+
+
+def flag_upside_down(q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+    return right(q, k, v, np.triu(np.ones((q.shape[-2], k.shape[-2]), bool)) if causal else None)
+
+
 def forgot_scale(q: Any, k: Any, v: Any) -> Any:
     return softmax(q @ np.swapaxes(k, -1, -2)) @ v
 

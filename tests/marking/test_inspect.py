@@ -24,6 +24,7 @@ FUNCTIONS = {
     "mask_after": "mask-after-softmax",
     "mask_polarity": "mask-inverted",
     "mask_rows_for_columns": "mask-flipped",
+    "flag_upside_down": "mask-flipped",
     "keys_not_transposed": "k-not-transposed",
     "swapped": "q-k-swapped",
     "layer_reordered": "heads-reordered",
@@ -62,7 +63,9 @@ def test_a_mistake_in_a_module_is_named(name: str) -> None:
     assert "The code returned" in found.example or name in ("SplitBeforeProjection", "OutputMissing")
 
 
-@pytest.mark.parametrize("name", ["right", "layer", "overflows", "four_dimensions_only", "square_only"])
+@pytest.mark.parametrize(
+    "name", ["right", "right_with_a_flag", "layer", "overflows", "four_dimensions_only", "square_only"]
+)
 def test_what_is_right_agrees(name: str) -> None:
     assert inspect(getattr(made, name)).agrees
 

@@ -225,6 +225,22 @@ def test_counts_in_letters() -> None:
     assert part.answers[2].right == 1
 
 
+def test_a_masked_matrix_holds_minus_infinity() -> None:
+    sheet = parse_sheet(
+        'formula = "scaled_dot_product"\nscale = "none"\nmask = "causal"\n[given]\n'
+        "Q = [[1, 2], [3, 4]]\nK = [[1, 1], [0, 2]]\nV = [[1], [2]]\n"
+        '[[part]]\nlabel = "a"\nfind = ["masked"]\n[[part]]\nlabel = "b"\nfind = ["weights"]\n',
+        "test",
+    )
+    right = mark(sheet, {"a": {"masked": [["3", "-inf"], ["7", "8"]]}})
+    assert answer(right, "masked").verdict == "right"
+    flipped = mark(sheet, {"a": {"masked": [["3", "4"], ["−∞", "8"]]}, "b": {"weights": [["-inf", 0], [0, 1]]}})
+    assert answer(flipped, "masked").tags == ("mask-flipped",)
+    assert "which only a mask may hold" in answer(flipped, "weights").message
+    wrong = mark(sheet, {"a": {"masked": [["3", "-inf"], ["7", "9"]]}})
+    assert answer(wrong, "masked").tags == ("one-entry",)
+
+
 def test_what_only_a_person_can_mark_carries_no_points() -> None:
     marks = mark("query-key-value", {})
     left = [part for part in marks.parts if part.notes]

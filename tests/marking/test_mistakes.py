@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from headwork.graph import read
 from headwork.marking import mistakes, slips
 from headwork.marking.mistakes import CATALOGUE
-from headwork.marking.predict import Graph, float_handed
+from headwork.marking.predict import Graph, float_handed, to_array
+from headwork.readings.exact import EXACT
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready
 
@@ -160,6 +162,20 @@ def test_a_mistake_can_be_made_in_one_head() -> None:
     assert first.value(other, handed) == pytest.approx(right.value(other, handed))
     assert first.value(one, handed) != pytest.approx(right.value(one, handed))
     assert second.value(one, handed) == pytest.approx(right.value(one, handed))
+
+
+@pytest.mark.parametrize("tag", CATALOGUE)
+def test_exact_numbers_agree_with_float64_on_every_mistaken_graph(tag: str) -> None:
+    """What a mistake leads to, read in closed form and in float64."""
+    problem = ready()
+    for last in CATALOGUE[tag].made_in(problem.last):
+        graph = Graph(last)
+        try:
+            closed = read(last, EXACT, problem.handed)
+        except ValueError:  # stacked or added heads no longer fit W_O: there is no output
+            assert graph.predict(problem.last, float_handed(problem.handed)) is None
+            continue
+        assert to_array(closed[last]) == pytest.approx(graph.value(problem.last, float_handed(problem.handed)))
 
 
 def test_no_occasion_no_mistake() -> None:

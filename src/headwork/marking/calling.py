@@ -44,6 +44,8 @@ MASK_FORMS = (
     "True where a key is hidden",
 )
 
+FLAG = "a causal flag"
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -135,6 +137,8 @@ class Caller:
         return given
 
     def _mask(self, seen: Any) -> Any:
+        if self.mask_form == FLAG:
+            return True
         form = MASK_FORMS.index(self.mask_form)
         hidden = np.where(seen, 0.0, -np.inf)
         array = [seen, hidden.astype(self.dtype), seen.astype(np.int64), ~seen][form]
@@ -200,7 +204,7 @@ def _module_callers(module: Any, torch: Any) -> Iterator[Caller]:
 
 
 def with_masks(caller: Caller) -> Iterator[Caller]:
-    """The same with a mask, in every form in which it may be meant.
+    """The same with a mask, in every form in which it may be meant; flags that make one come last.
 
     PyTorch's modules have an `attn_mask` in which True means hidden; a mask by any other name is held to ours.
     """
@@ -209,6 +213,9 @@ def with_masks(caller: Caller) -> Iterator[Caller]:
         theirs = caller.kind == "module" and name in ("attn_mask", "src_mask")
         for form in (MASK_FORMS[3], MASK_FORMS[1]) if theirs else MASK_FORMS[:3]:
             yield replace(caller, mask_name=name, mask_form=form)
+    for name in caller.names or ():
+        if name in CAUSAL:
+            yield replace(caller, mask_name=name, mask_form=FLAG)
 
 
 def heads_of(function: Any) -> int:

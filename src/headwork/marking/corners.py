@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwork.marking.calling import Case, Sizes, as_array
+from headwork.marking.calling import FLAG, Case, Sizes, as_array
 from headwork.marking.predict import Graph
 from headwork.readings.values import Array
 
@@ -58,7 +58,7 @@ def large_scores(trial: Trial, masked: Trial | None) -> Outcome:
 
 def nothing_to_read(trial: Trial, masked: Trial | None) -> Outcome:
     """A token that may read no key: we say zeros; others say NaN, or the mean of all values."""
-    if masked is None:
+    if masked is None or masked.caller.mask_form == FLAG:
         return None
     case = dict(masked.case)
     case["mask"] = case["mask"].copy()

@@ -22,6 +22,8 @@ ENOUGH_BITS = 11.0
 ENOUGH_BITS_FOR_TWO = 17.0
 ENOUGH_BITS_FOR_ROUNDING = 4.0  # so close to the right answer that chance is no rival
 
+HIDDEN_AS = -1e9
+
 Tags = tuple[str, ...]
 
 
@@ -38,6 +40,11 @@ def view(found: Found, matrix: Array) -> Array:
     return row if found.column is None else row[:, found.column : found.column + 1]
 
 
+def comparable(matrix: Array) -> Array:
+    """Hidden entries as a number that can be taken away from itself."""
+    return np.where(np.isneginf(matrix), HIDDEN_AS, matrix)
+
+
 @dataclass
 class Table:
     """Predictions for one question, those of a shape together, so that an answer is held against all at once."""
@@ -51,7 +58,7 @@ class Table:
         matrices: dict[tuple[int, ...], list[Array]] = defaultdict(list)
         for names, matrix in predictions:
             tags[matrix.shape].append(names)
-            matrices[matrix.shape].append(matrix)
+            matrices[matrix.shape].append(comparable(matrix))
         return cls(dict(tags), {shape: np.stack(group) for shape, group in matrices.items()})
 
     def fitting(self, answer: Array, within: Array, right: Array, enough: float) -> list[Tags]:
@@ -158,6 +165,7 @@ class Diagnosis:
     ) -> list[Tags]:
         """Every mistake, or pair of mistakes, that the answer is consistent with; `own` are a student's earlier
         answers, where they lead elsewhere than the truth does."""
+        answer, right = comparable(answer), comparable(right)
         table = self.table(key, found, handed, 1)
         named = table.fitting(answer, within, right, ENOUGH_BITS)
         if own is not None and not named:
@@ -179,7 +187,7 @@ class Diagnosis:
         follows = self.right.predict(found.step, base)
         if follows is None:
             return []
-        right = view(found, follows)
+        right = comparable(view(found, follows))
         predicted = (
             ((tag,), view(found, matrix))
             for tag, graph in self.single

@@ -17,7 +17,7 @@ from headwork.graph import Step, needed, read
 from headwork.marking.answers import Answers, one_student
 from headwork.marking.diagnose import Diagnosis, advice, view
 from headwork.marking.marks import AnswerMark, Marks, PartMark, no_working
-from headwork.marking.predict import float_handed
+from headwork.marking.predict import MOST_PLANS, float_handed
 from headwork.marking.questions import Answered, Question, questions
 from headwork.marking.rules import Rules
 from headwork.marking.symbolic import mark_symbolic
@@ -124,6 +124,8 @@ class ProblemMarker:
         """Which of the steps answered before this one rests on, unless the part hands the step over."""
         key = (label, step, answered)
         if key not in self._sources:
+            if len(self._sources) >= MOST_PLANS:
+                self._sources.clear()
             handed = self.handed[label]
             before = {s: None for s in answered if s is not step and s not in handed}
             self._sources[key] = [s for s in needed(step, {**handed, **before}) if s in before]
@@ -241,7 +243,7 @@ class _Attempt:
         if own is None:
             return self._judged(wrong, None)
         follows = self.marker.diagnosis.right.predict(self.question.found.step, {**self._handed(), **own})
-        if follows is None or not np.isfinite(follows).all():
+        if follows is None or np.isnan(follows).any():
             return self._judged(wrong, None)
         there = self._wrong(view(self.question.found, follows), self._own_entry)
         carried = sum(self.earlier.wrong.get(step, 0) for step in own)

@@ -15,6 +15,7 @@ from headwork.readings.exact import Hidden, Matrix
 from headwork.readings.values import VALUES, Array
 
 Round = Callable[[Step, Array], Array]
+MOST_PLANS = 500
 _Line = tuple[Step, Callable[..., Array], tuple[Step, ...]]
 
 
@@ -85,6 +86,8 @@ class Graph:
     def _plan(self, target: Step, handed: Collection[Step]) -> list[_Line] | None:
         key = (target, frozenset(handed))
         if key not in self.plans:
+            if len(self.plans) >= MOST_PLANS:  # a class that leaves out ever other answers must not fill the memory
+                self.plans.clear()
             steps = needed(target, dict.fromkeys(handed))
             work = [(s, VALUES[type(s.op)], s.inputs) for s in steps if s not in handed]
             self.plans[key] = work if all(inputs for _, _, inputs in work) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -37,12 +38,13 @@ def _line(cells: list[str]) -> str:
 
 
 def harmless(cell: str) -> str:
-    """A text that a spreadsheet would take for a formula gets a ' before it.
+    """A text that a spreadsheet would take for a formula gets a ' before it; control characters become spaces.
 
     >>> harmless("=1+1"), harmless("Ada")
     ("'=1+1", 'Ada')
     """
-    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") or cell[:1] in ("\t", "\r", "\n") else cell
+    plain = re.sub(r"[\x00-\x1f]", " ", cell)
+    return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else plain
 
 
 @dataclass
