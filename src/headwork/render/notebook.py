@@ -86,7 +86,7 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Heat):
         from headwork.render.heat import heat_map
 
-        return _image(heat_map(block.equation))
+        return _image(heat_map(block.equation, block.first_index))
     written = block_markdown(block).replace("$`", "$").replace("`$", "$")
     return _MATHS.sub(lambda found: f"$$\n{found[1]}\n$$", written)
 
@@ -115,6 +115,8 @@ def _recomputed(equation: Equation, known: Known) -> Iterator[tuple[str, str]]:
     if equation.op is None:
         yield "code", _given(equation, known)
         return
+    if any(operand.value is None for operand in equation.operands):
+        return  # on a key the way is left out, and nothing is left to work it out from
     before = [line for operand in equation.operands for line in _fetched(operand, known)]
     inputs = [_variable(operand.name) for operand in equation.operands]
     name = _variable(equation.name)

@@ -55,6 +55,7 @@ class Layout:
 
     style: Style
     room: int | None = None
+    first_index: int = 1
     keys: Iterator[str] = field(default_factory=lambda: (f"e{n}" for n in count(1)))
 
 
@@ -73,7 +74,7 @@ def laid_out(
     """Each problem with its number, where there are several, and its layout."""
     keys = (f"e{n}" for n in count(1))
     for number, problem in enumerate(working.problems, 1):
-        layout = Layout(Style(problem.problem.places, exact), room, keys)
+        layout = Layout(Style(problem.problem.places, exact), room, problem.notation.first_index, keys)
         yield number if len(working.problems) > 1 else None, layout, problem
 
 
@@ -113,7 +114,7 @@ def _equation(equation: Equation, layout: Layout) -> Iterator[Block]:
     for near in equation.near[:MOST_NOTES]:
         yield Paragraph(_sentence(near_text(near)), "note")
     if equation.role == "weights" and equation.value is not None and equation.op is not None:
-        yield Heat(equation)
+        yield Heat(equation, layout.first_index)
 
 
 def _sentence(words: str) -> Prose:

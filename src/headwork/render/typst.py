@@ -148,7 +148,7 @@ def _picture(picture: Picture) -> str:
 def _heat(heat: Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation))}]"
+    return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation, heat.first_index))}]"
 
 
 def _space(space: Space) -> str:
