@@ -286,3 +286,35 @@ def test_a_step_that_needs_an_untold_size_is_refused() -> None:
     told = text.replace("[given]", "[sizes]\n    d_k = 4\n    [given]")
     working = headwork.solve(parse_sheet(told, "told.toml"))
     assert rows(working["scaled", 1]) == [[Fraction(1, 2), 1], [Fraction(3, 2), 2]]
+
+
+def test_a_row_that_is_asked_for_brings_the_rows_and_matrices_it_rests_on() -> None:
+    """weights[2] rests on row 2 of the scores, row 2 of Q and all of K; V is not needed."""
+    text = """
+    formula = "single_head"
+    [given]
+    X = [[1, 2], [3, 4]]
+    W_Q = [[1, 0], [0, 1]]
+    W_K = [[0, 1], [1, 0]]
+    W_V = [[1, 0], [0, 1]]
+    [[part]]
+    label = "a"
+    find = ["weights[2]"]
+    [[part]]
+    label = "b"
+    find = ["weights"]
+    """
+    first, second = headwork.solve(parse_sheet(text, "rows.toml")).problems[0].parts
+    assert [str(line.name) for line in first.lines if isinstance(line, Equation)] == [
+        "Q[2]",
+        "K",
+        "scores[2]",
+        "scaled[2]",
+        "weights[2]",
+    ]
+    assert [str(line.name) for line in second.lines if isinstance(line, Equation)] == [
+        "Q",
+        "scores",
+        "scaled",
+        "weights",
+    ]

@@ -1,6 +1,7 @@
 """Multi-head attention, worked: by hand, in the open, at full speed.
 
-`solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two formulas.
+`solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two
+formulas; `attention` is the same computation, fused, for arrays of real size.
 """
 
 from importlib import import_module
@@ -10,17 +11,39 @@ from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
     from headwork.configure import counts, diagram, moments, shapes
+    from headwork.engine import attention, attention_varlen, merge
+    from headwork.marking.inspecting import inspect
+    from headwork.marking.mark import mark
     from headwork.proofs import prove
     from headwork.sheets.load import load
     from headwork.solving import solve
 
-__all__ = ["HeadworkError", "counts", "diagram", "load", "moments", "prove", "shapes", "solve"]
+__all__ = [
+    "HeadworkError",
+    "attention",
+    "attention_varlen",
+    "counts",
+    "diagram",
+    "inspect",
+    "load",
+    "mark",
+    "merge",
+    "moments",
+    "prove",
+    "shapes",
+    "solve",
+]
 
 # Loaded when first used, so that `import headwork` costs next to nothing.
 _HOME = {
+    "attention": "headwork.engine",
+    "attention_varlen": "headwork.engine",
+    "merge": "headwork.engine",
     "counts": "headwork.configure",
     "diagram": "headwork.configure",
+    "inspect": "headwork.marking.inspecting",
     "load": "headwork.sheets.load",
+    "mark": "headwork.marking.mark",
     "moments": "headwork.configure",
     "prove": "headwork.proofs",
     "shapes": "headwork.configure",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headwork.errors import HeadworkError
+from headwork.marking import cli as marking
 
 app = typer.Typer(
     help="Multi-head attention, worked: by hand, in the open, at full speed.",
@@ -181,7 +182,7 @@ def prove(
     tokens: Annotated[int, typer.Option(min=1, max=8)] = 2,
     d_model: Annotated[int | None, typer.Option(min=1, max=64, help="2·heads unless given.")] = None,
 ) -> None:
-    """Prove that two formulas agree, entry by entry, or show where they differ."""
+    """Prove that two formulas agree, or show where they differ."""
     if sheet is not None:
         _show_sheet(sheet, "prove", own_parts=True)
         return
@@ -210,7 +211,7 @@ def moments(
     seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
     plot: PlotFile = None,
 ) -> None:
-    """Mean and variance of every step, derived, predicted and sampled: why √d_k."""
+    """Why √d_k: mean and variance, derived and sampled."""
     if sheet is not None:
         _show_sheet(sheet, "moments", own_parts=True)
         return
@@ -235,6 +236,23 @@ def moments(
         drawn = sample(0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
         lines.append(Samples(drawn))
     _show_lines(*lines)
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the longest cases.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Keep the figures, for comparison across commits.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw ratios and growth, as .svg or .png.")] = None,
+) -> None:
+    """Time the engine beside torch, ONNX Runtime, JAX and NumPy."""
+    from headwork.engine.bench import run
+
+    run(quick=quick, json_path=json, plot=plot)
+
+
+app.command()(marking.inspect)
+app.command()(marking.mark)
+app.command()(marking.new)
 
 
 def _sizes(**sizes: str | None) -> dict[str, Any]:

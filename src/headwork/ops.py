@@ -6,7 +6,7 @@ What an operation *means* is for a reading to say (see `headwork.readings`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from headwork.numbers.surd import Real
 
@@ -64,14 +64,24 @@ class Divide:
 
 @dataclass(frozen=True)
 class Add:
-    """Entry by entry; a single row is added to every row."""
+    """Entry by entry; a single row is added to every row.
+
+    `hidden` says what a −∞ on the right does: "added" hides the entry as it should; "zeroed" and "inverted" are two
+    ways of going wrong, a 0 in its place, or everything hidden but it.
+    """
+
+    hidden: Literal["added", "zeroed", "inverted"] = "added"
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """eˢ/Σeˢ along an axis: −1 makes rows sum to 1, −2 columns, None the whole matrix."""
+    """eˢ/Σeˢ along an axis: −1 makes rows sum to 1, −2 columns, None the whole matrix.
+
+    Without the exponential it is s/Σs, which is a mistake that is made.
+    """
 
     axis: int | None = -1
+    exponential: bool = True
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _solve_problem(problem: Problem, only_asked: bool = False) -> ProblemWorking
         solver = _Solver(problem, only_asked)
     except HeadworkError as error:
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
-    given = tuple(solver.equation(step, {**solver.ready.handed}) for step in solver.in_page_order(solver.ready.handed))
+    given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
     parts = tuple(solver.part(part) for part in problem.parts)
     return ProblemWorking(problem, given, parts, None if only_asked else solver.picture())
 
@@ -98,7 +98,8 @@ class _Solver:
         self.notation = problem.notation
         self.only_asked = only_asked
         self.shown: dict[Step, set[int]] = {}
-        self.known: dict[Step, Matrix] = {}  # worked out from the problem's own matrices, good for every part
+        self.known: dict[Step, Matrix] = {}
+        self.worked: dict[str, dict[Step, Matrix]] = {}  # by label
 
     def part(self, part: Part) -> PartWorking:
         self.answers: list[Line] = []
@@ -118,28 +119,29 @@ class _Solver:
 
     def meaning(self, part: Part) -> dict[Step, Matrix]:
         """Every step that the part's questions rest on, in closed form."""
-        handed = self.ready.handed_in(part)
-        fresh = not part.given
-        meaning: dict[Step, Matrix] = dict(handed)
-        for found in self.asked(part):
-            meaning |= read(found.step, EXACT, {**(self.known if fresh else {}), **meaning})
-        if fresh:
-            self.known |= meaning
-        return meaning
+        if part.label not in self.worked:
+            # What was worked out from the problem's own matrices holds for every part that hands over nothing.
+            meaning = {**({} if part.given else self.known), **self.ready.handed_in(part)}
+            for found in self.asked(part):
+                meaning |= read(found.step, EXACT, meaning)
+            if not part.given:
+                self.known = meaning
+            self.worked[part.label] = meaning
+        return self.worked[part.label]
 
     def asked(self, part: Part) -> list[Found]:
         return [found for name in part.find for found in self.ready.find(name)]
 
     def steps(self, part: Part) -> tuple[Equation, ...]:
         handed = self.ready.handed_in(part)
-        meaning = {**(self.known if not part.given else {}), **self.meaning(part)}
+        meaning = self.meaning(part)
         wanted = {step for found in self.asked(part) for step in needed(found.step, handed)}
         return tuple(self.equation(step, meaning, handed) for step in self.in_page_order(wanted))
 
     def values(self, part: Part) -> list[Line]:
         """The lines a page needs: what is asked, and what leads there and has not been shown."""
         handed = self.ready.handed_in(part)
-        meaning = {**(self.known if not part.given else {}), **self.meaning(part)}
+        meaning = self.meaning(part)
         anew = set(self.ready.resting_on(handed.keys() - self.ready.handed.keys()))
         self.shown = {step: rows for step, rows in self.shown.items() if step not in anew}
         asked = self.asked(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwork.numbers.closed import softmax
@@ -57,6 +57,7 @@ def test_sentences_keep_their_words() -> None:
     assert found[2] == ", please."
 
 
+@settings(deadline=None)  # a shared machine may stall for longer than any formula takes
 @given(st.text(max_size=60))
 def test_nothing_is_refused(words: str) -> None:
     """Any text at all, balanced or not, becomes a formula in every format."""
@@ -66,6 +67,7 @@ def test_nothing_is_refused(words: str) -> None:
     assert isinstance(list(runs(maths)), list)
 
 
+@settings(deadline=None)  # a shared machine may stall for longer than any formula takes
 @given(st.fractions(max_denominator=50), st.integers(2, 30), st.fractions(-5, 5, max_denominator=9))
 def test_closed_forms_keep_every_digit(a: Fraction, radicand: int, exponent: Fraction) -> None:
     """All digits of a closed form stand in the formula, in order."""

@@ -58,23 +58,27 @@ def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
 
 
 def _add(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, Add)
+    if step.op.hidden != "added":
+        raise HeadworkError(f"{PLAIN.of(step)}: which entries a mask hides is not known in symbols; give numbers")
     rows = right * len(left) if len(right) == 1 else right
     return tuple(tuple(a + b for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True))
 
 
 def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
     assert isinstance(step.op, Softmax)
+    powers = tuple(tuple(sympy.exp(s) for s in row) for row in scores) if step.op.exponential else scores
     if step.op.axis == -2:
-        return tuple(zip(*map(_softmax_row, zip(*scores, strict=True)), strict=True))
+        return tuple(zip(*map(_shares, zip(*powers, strict=True)), strict=True))
     if step.op.axis is None:
-        total = sympy.Add(*(sympy.exp(s) for row in scores for s in row))
-        return tuple(tuple(sympy.exp(s) / total for s in row) for row in scores)
-    return tuple(_softmax_row(row) for row in scores)
+        total = sympy.Add(*(p for row in powers for p in row))
+        return tuple(tuple(p / total for p in row) for row in powers)
+    return tuple(_shares(row) for row in powers)
 
 
-def _softmax_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    total = sympy.Add(*(sympy.exp(s) for s in row))
-    return tuple(sympy.exp(s) / total for s in row)
+def _shares(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    total = sympy.Add(*row)
+    return tuple(p / total for p in row)
 
 
 def _split(step: Step, wide: SymbolMatrix) -> SymbolMatrix:

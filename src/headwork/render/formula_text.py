@@ -27,7 +27,8 @@ def _divide(equation: Equation, scores: str) -> str:
 def _softmax(equation: Equation, scores: str) -> str:
     assert isinstance(equation.op, Softmax)
     along = {-1: "", -2: " down the columns", None: " over everything"}[equation.op.axis]
-    return f"softmax({scores}){along}"
+    share = "softmax" if equation.op.exponential else "share"
+    return f"{share}({scores}){along}"
 
 
 def _split(equation: Equation, wide: str) -> str:

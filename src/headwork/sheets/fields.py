@@ -20,7 +20,7 @@ T = TypeVar("T")
 LARGEST_SIDE = 128  # rows, columns or heads: a sheet is worked entry by entry
 _PROBLEM = [
     *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "places"),
-    *("first_index", "vectors", "notation", "given", "sizes", "part"),
+    *("first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
 ]
 _PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance"]
 _SIZES = ["batch", "tokens", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "heads", "kv_heads"]
@@ -43,6 +43,7 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         columns=_key("vectors", _one_of, table.get("vectors", "rows"), ("rows", "columns")) == "columns",
         given=_key("given", _given, table.get("given", {}), first),
         sizes=_key("sizes", _sizes, table.get("sizes", {})),
+        marking=_key("marking", _table, table.get("marking", {})),
         parts=_key("part", _parts, table.get("part"), first),
     )
 
@@ -190,6 +191,12 @@ def _scale(value: Any, formula: str) -> Scale:
     if not number:
         raise HeadworkError('is 0, and nothing can be divided by it; write "none" for no scaling')
     return number
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise HeadworkError("must be a table")
+    return value
 
 
 def _names(value: Any) -> dict[str, str]:

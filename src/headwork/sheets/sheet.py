@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwork.formulas import SQRT_D_K, Scale
 from headwork.notation import Notation
@@ -47,6 +48,7 @@ class Problem:
     columns: bool = False  # whether single rows are written as column vectors, q = Wᵀ·x
     given: Mapping[Key, Matrix] = field(default_factory=dict)
     sizes: Mapping[str, int | str] = field(default_factory=dict)
+    marking: Mapping[str, Any] = field(default_factory=dict)  # see `headwork.marking.rules`
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+// The C interface of the attention kernel: softmax(q·kᵀ·scale)·v, fused, for arrays described by strides.
+// No Python here; bindings.cpp turns NumPy arrays into these structures.
+#ifndef HEADWORK_ATTENTION_H
+#define HEADWORK_ATTENTION_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HW_BATCH_AXES = 8 };
+
+typedef enum { HW_FLOAT32, HW_FLOAT64, HW_FLOAT16, HW_BFLOAT16, HW_BOOL } hw_type;
+
+// An array with axes (batch…, head, row, column). Strides are in bytes and may be zero or negative;
+// data need not be aligned. An absent array has no data.
+typedef struct {
+    char *data;
+    hw_type type;
+    int64_t batch[HW_BATCH_AXES];
+    int64_t head, row, column;
+} hw_array;
+
+// The tokens and keys of one batch item: a padded batch shortens `keys`, a packed one moves the starts too.
+// Token i sits at key position i + offset when causal order or a window is counted.
+typedef struct {
+    int64_t token0, tokens, key0, keys, offset;
+} hw_span;
+
+typedef struct {
+    int64_t batch[HW_BATCH_AXES]; // sizes of the batch axes, 1 where there is none
+    int64_t heads, kv_heads, tokens, keys, d_k, d_v;
+    hw_array q, k, v;
+    hw_array mask;         // optional: HW_BOOL, true where a key may be read; otherwise added to the scores
+    hw_array out;          // (batch…, head, token, d_v)
+    hw_array lse;          // optional: natural log-sum-exp, column unused
+    hw_array weights;      // optional: (batch…, head, token, key), in the accumulation type
+    const hw_span *spans;  // optional: one for every batch item, the last batch axis fastest
+    int64_t offset;        // for every batch item, where there are no spans
+    int64_t left, right;   // how many keys before and after its own position a token reads, −1 = all
+    double scale, softcap; // softcap 0 = none
+    int threads;           // how many at most; 0 = the default
+} hw_attention;
+
+// Works out `out` (and `lse`, `weights`). float32 accumulation unless q is float64. The result does not depend on
+// the number of threads. Returns 0, or 1 when memory ran out: then nothing in `out` is to be relied on.
+int hw_forward(const hw_attention *call);
+
+// What the machine can do at best: float32 operations and bytes read a second, measured on `data`.
+typedef struct {
+    double operations, bytes;
+} hw_limits;
+hw_limits hw_measure(const char *data, int64_t bytes, int threads);
+
+// The instruction set in use: "baseline", "avx2" or "avx512".
+const char *hw_cpu(void);
+
+// Force one; returns 0, or 1 when this machine or this build has no such set.
+int hw_use_cpu(const char *name);
+
+// How many threads a call uses unless told, and how they are run: "openmp" or "threads".
+int hw_threads(void);
+const char *hw_thread_runtime(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,101 @@
+// Chooses the widest kernel this CPU can run, or the one HEADWORK_CPU names.
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
+
+#include "attention.h"
+#include "threads.h"
+
+namespace headwork {
+
+#define HW_DECLARE(cpu)                                                                                                \
+    namespace cpu {                                                                                                    \
+    int forward_call(const hw_attention *, int);                                                                       \
+    void measure_limits(hw_limits *, const char *, int64_t, int);                                                      \
+    }
+HW_DECLARE(baseline)
+#ifdef HEADWORK_X86
+HW_DECLARE(avx2)
+#ifndef HEADWORK_NO_AVX512
+HW_DECLARE(avx512)
+#endif
+#endif
+
+namespace {
+
+struct Kernel {
+    const char *name;
+    int (*forward)(const hw_attention *, int);
+    void (*limits)(hw_limits *, const char *, int64_t, int);
+    bool (*runs)();
+};
+
+#ifdef HEADWORK_X86
+bool has_avx2() {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+#if defined(HEADWORK_NO_AVX512)
+#elif defined(HEADWORK_EMULATE_AVX512) // that width compiled for AVX2, so that it is tested on machines without it
+bool has_avx512() { return has_avx2(); }
+#else
+bool has_avx512() {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+#endif
+
+const Kernel kernels[] = { // the best first
+#ifdef HEADWORK_X86
+#ifndef HEADWORK_NO_AVX512
+    {"avx512", avx512::forward_call, avx512::measure_limits, has_avx512},
+#endif
+    {"avx2", avx2::forward_call, avx2::measure_limits, has_avx2},
+#endif
+    {"baseline", baseline::forward_call, baseline::measure_limits, [] { return true; }},
+};
+
+const Kernel *best() {
+    for (const Kernel &kernel : kernels)
+        if (kernel.runs()) return &kernel;
+    return nullptr;
+}
+
+std::atomic<const Kernel *> &chosen() {
+    static std::atomic<const Kernel *> kernel{best()};
+    return kernel;
+}
+
+} // namespace
+} // namespace headwork
+
+using namespace headwork;
+
+int hw_forward(const hw_attention *call) {
+    if (call->heads == 0 || call->kv_heads == 0) return 0;
+    return chosen().load()->forward(call, call->threads > 0 ? call->threads : default_threads());
+}
+
+hw_limits hw_measure(const char *data, int64_t bytes, int threads) {
+    hw_limits limits;
+    chosen().load()->limits(&limits, data, bytes, threads > 0 ? threads : default_threads());
+    return limits;
+}
+
+const char *hw_cpu() { return chosen().load()->name; }
+
+int hw_use_cpu(const char *name) {
+    for (const Kernel &kernel : kernels) {
+        if (strcmp(kernel.name, name) != 0) continue;
+        if (!kernel.runs()) return 1;
+        chosen().store(&kernel);
+        return 0;
+    }
+    return 1;
+}
+
+int hw_threads() { return default_threads(); }
+
+const char *hw_thread_runtime() { return thread_runtime(); }

@@ -1,0 +1,126 @@
+// The two ends of a panel's work: queries turned into lanes, and lanes turned back into rows of the output.
+#ifndef HEADWORK_KERNEL_ENDS_H
+#define HEADWORK_KERNEL_ENDS_H
+
+#include "panel.h"
+
+namespace headwork::HW_CPU {
+
+// q[c][lane] = query · scale · log2 e; lanes without a query are zero.
+template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attention &call) {
+    const int lanes = panel.vectors * W<T>;
+    const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
+    for (int i = 0; i < lanes; i += W<T>) {
+        for (int64_t c = 0; c < call.d_k; c += W<T>) {
+            Vec<T> part[W<T>];
+            const int64_t columns = least<int64_t>(W<T>, call.d_k - c);
+            for (int j = 0; j < W<T>; ++j) {
+                T row[W<T>] = {};
+                if (i + j < panel.count)
+                    read_row<T, S>(row, panel.lane[i + j].q + c * call.q.column, call.q.column, columns);
+                part[j] = load<T>(row) * factor;
+            }
+            transpose<T>(part);
+            for (int64_t j = 0; j < columns; ++j) store<T>(panel.q + (c + j) * lanes + i, part[j]);
+        }
+    }
+}
+
+template <class T> void clear(Panel<T> &panel, int64_t d_v) {
+    const int64_t lanes = panel.vectors * W<T>;
+    for (int64_t i = 0; i < (d_v + 2) * lanes; i += W<T>) store<T>(panel.o + i, Vec<T>{});
+    for (int64_t i = 0; i < lanes; i += W<T>) store<T>(panel.o + d_v * lanes + i, splat<T>(-infinity<T>));
+}
+
+template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count) {
+    const hw_attention &call = *group.call;
+    panel.count = count;
+    panel.vectors = (count + W<T> - 1) / W<T>;
+    panel.first = panel.all_last = group.span.keys;
+    panel.last = panel.all_first = 0;
+    for (int i = 0; i < count; ++i) {
+        const Lane &lane = panel.lane[i] = group.lane(lane0 + i);
+        panel.all_first = most(panel.all_first, lane.first);
+        panel.all_last = least(panel.all_last, lane.last);
+        if (lane.first == lane.last) continue;
+        panel.first = least(panel.first, lane.first);
+        panel.last = most(panel.last, lane.last);
+    }
+    with_type<T>(call.q.type, [&](auto stored) { pack_queries<T, typename decltype(stored)::Type>(panel, call); });
+    clear(panel, call.d_v);
+}
+
+// Writes lanes · 1/sum as rows; odd[lane] where a number came out that is not finite.
+template <class T, class S> void write_out(const Panel<T> &panel, const hw_attention &call, IVec<T> (&odd)[max_vectors]) {
+    const int lanes = panel.vectors * W<T>;
+    const T *sums = panel.o + (call.d_v + 1) * lanes;
+    for (int i = 0; i < lanes; i += W<T>) {
+        const Vec<T> sum = load<T>(sums + i);
+        const Vec<T> inverse = sum == T(0) ? Vec<T>{} : T(1) / sum;
+        IVec<T> bad = sum - sum != T(0);
+        for (int64_t c = 0; c < call.d_v; c += W<T>) {
+            const int64_t columns = least<int64_t>(W<T>, call.d_v - c);
+            Vec<T> part[W<T>] = {};
+            for (int64_t j = 0; j < columns; ++j) {
+                part[j] = load<T>(panel.o + (c + j) * lanes + i) * inverse;
+                bad |= part[j] - part[j] != T(0);
+            }
+            transpose<T>(part);
+            for (int j = 0; j < W<T> && i + j < panel.count; ++j) {
+                T row[W<T>];
+                store<T>(row, part[j]);
+                write_row<T, S>(panel.lane[i + j].out + c * call.out.column, call.out.column, row, columns);
+            }
+        }
+        odd[i / W<T>] = bad;
+    }
+}
+
+// weights = 2^(raw − top) / sum, in place
+template <class T> void write_weights(const Lane &lane, int64_t keys, T top, T sum) {
+    const T inverse = sum == 0 ? 0 : 1 / sum;
+    T *const row = reinterpret_cast<T *>(lane.weights);
+    for (int64_t key = 0; key < keys; key += W<T>) {
+        const int64_t n = least<int64_t>(W<T>, keys - key);
+        T some[W<T>] = {};
+        __builtin_memcpy(some, row + key, n * sizeof(T));
+        const Vec<T> raw = load<T>(some);
+        store<T>(some, raw == -infinity<T> ? Vec<T>{} : exp2<T>(raw - top) * inverse);
+        __builtin_memcpy(row + key, some, n * sizeof(T));
+    }
+}
+
+// Before the first block: keys that are skipped keep −∞ and end as weights of 0.
+template <class T> void clear_weights(const Panel<T> &panel, int64_t keys) {
+    for (int i = 0; i < panel.count; ++i)
+        for (int64_t key = 0; key < keys; ++key) reinterpret_cast<T *>(panel.lane[i].weights)[key] = -infinity<T>;
+}
+
+// The natural log-sum-exp.
+template <class T> T log_sum(T top, T sum) {
+    if (sum == 0) return -infinity<T>;
+    using Wide = typename Shape<T>::Wider;
+    return static_cast<T>((Wide(top) + log2l(Wide(sum))) * Wide(0.6931471805599453094172L));
+}
+
+template <class T> void finish(const Panel<T> &panel, const Group &group, typename Shape<T>::Wider *wide) {
+    const hw_attention &call = *group.call;
+    const T *tops = panel.o + call.d_v * panel.vectors * W<T>, *sums = tops + panel.vectors * W<T>;
+    IVec<T> odd[max_vectors];
+    with_type<T>(call.out.type,
+                 [&](auto stored) { write_out<T, typename decltype(stored)::Type>(panel, call, odd); });
+    for (int i = 0; i < panel.count; ++i) {
+        const Lane &lane = panel.lane[i];
+        if (odd[i / W<T>][i % W<T>]) {
+            CarefulRow<T>{group, lane}.work(wide);
+            continue;
+        }
+        if (lane.weights) write_weights<T>(lane, call.keys, tops[i], sums[i]);
+        if (!lane.lse) continue;
+        const T lse = log_sum(tops[i], sums[i]);
+        __builtin_memcpy(lane.lse, &lse, sizeof lse);
+    }
+}
+
+} // namespace headwork::HW_CPU
+#endif

@@ -1,0 +1,21 @@
+// Compiled once for every instruction set, with HW_CPU its name and HW_BYTES its vector width.
+#include "decode.h"
+#include "limits.h"
+#include "panels.h"
+
+namespace headwork::HW_CPU {
+
+template <class T> int forward(const hw_attention &call, int threads) {
+    return suits_rows<T>(call) ? forward_in_rows<T>(call, threads) : forward_in_panels<T>(call, threads);
+}
+
+int forward_call(const hw_attention *call, int threads) {
+    return call->q.type == HW_FLOAT64 ? forward<double>(*call, threads) : forward<float>(*call, threads);
+}
+
+void measure_limits(hw_limits *limits, const char *data, int64_t bytes, int threads) {
+    limits->operations = fma_limit(threads);
+    limits->bytes = read_limit(data, bytes, threads);
+}
+
+} // namespace headwork::HW_CPU

@@ -1,0 +1,112 @@
+// One panel on one block of keys: the block is cut into runs that all lanes read, some read, or none does.
+#ifndef HEADWORK_KERNEL_RUNS_H
+#define HEADWORK_KERNEL_RUNS_H
+
+#include "panel.h"
+
+namespace headwork::HW_CPU {
+
+template <class T> bool finite(const T *row, int64_t count) {
+    Vec<T> sum{};
+    int64_t c = 0;
+    for (; c + W<T> <= count; c += W<T>) sum += load<T>(row + c) * T(0);
+    T rest = 0;
+    for (; c < count; ++c) rest += row[c] * T(0);
+    return !any<T>(sum != sum) && rest == rest;
+}
+
+// Where some lanes do not read a key, its value must not reach them even as 0 · NaN: rows of values that are not finite
+// are left out of the product and added lane by lane.
+template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
+    constexpr int lanes = NV * W<T>;
+    bool clean = true;
+    for (int64_t j = from; j < to && clean; ++j) clean = finite(block.v + j * block.v_row, block.d_v);
+    if (clean) return mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
+    for (int64_t j = from; j < to; ++j) {
+        const T *value = block.v + j * block.v_row;
+        T *copy = block.v_clean + (j - from) * block.d_v;
+        const bool fine = finite(value, block.d_v);
+        for (int64_t c = 0; c < block.d_v; ++c) {
+            copy[c] = fine ? value[c] : 0;
+            for (int i = 0; i < lanes && !fine; ++i)
+                if (block.seen->bits[j / word][i] >> (j % word) & 1)
+                    panel.o[c * lanes + i] += block.p[j * lanes + i] * value[c];
+        }
+    }
+    mix<T, NV>(panel.o, block.p + from * lanes, block.v_clean, block.d_v, to - from, block.d_v);
+}
+
+// The raw scores of the whole block into the rows of the weights array, to be finished with the panel.
+template <class T, int NV> void keep_raw(const Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
+    constexpr int lanes = NV * W<T>;
+    for (int i = 0; i < panel.count; ++i) {
+        char *row = panel.lane[i].weights + (block.start + from) * static_cast<int64_t>(sizeof(T));
+        for (int64_t j = from; j < to; ++j, row += sizeof(T)) __builtin_memcpy(row, block.raw + j * lanes + i, sizeof(T));
+    }
+}
+
+template <class T, int NV, Kind kind> void work_run(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
+    constexpr int lanes = NV * W<T>;
+    weigh<T, NV, kind>(panel, block, from, from, to);
+    if constexpr (kind == Kind::plain)
+        mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
+    else mix_hidden<T, NV>(panel, block, from, to);
+    if constexpr (kind == Kind::general)
+        if (block.raw) keep_raw<T, NV>(panel, block, from, to);
+}
+
+// Causal order and windows: an inner run that every lane reads, and a run before and after it at most.
+template <class T, int NV> void work_range(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
+    constexpr int KT = tile_of<NV>, lanes = NV * W<T>;
+    int64_t inner = most(from, least(to, panel.all_first - block.start));
+    int64_t outer = most(inner, least(to, panel.all_last - block.start));
+    if (inner == from && outer == to) return work_run<T, NV, Kind::plain>(panel, block, from, to);
+    see_range(*block.seen, panel.lane, panel.count, lanes, block.start);
+    // Whole tiles on both sides of the edges.
+    inner = least(from + (inner - from + KT - 1) / KT * KT, to);
+    outer = inner + most<int64_t>(outer - inner, 0) / KT * KT;
+    weigh<T, NV, Kind::hidden>(panel, block, from, from, inner);
+    weigh<T, NV, Kind::plain>(panel, block, from, inner, outer);
+    weigh<T, NV, Kind::hidden>(panel, block, from, outer, to);
+    mix_hidden<T, NV>(panel, block, from, to);
+}
+
+// Masks: words of 32 keys that no lane reads are skipped, and those that all read need no mask.
+template <class T, int NV>
+void work_words(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to, bool general) {
+    enum { skip, all, some };
+    const Visible<T> &seen = *block.seen;
+    const auto kind_of = [&](int64_t w) {
+        const uint32_t here = range_word(from, to, w * word);
+        return seen.any[w] == 0 ? skip : (seen.all[w] & here) == here && !general ? all : some;
+    };
+    for (int64_t w = from / word; w * word < to;) {
+        const auto kind = kind_of(w);
+        const int64_t start = most(from, w * word);
+        while (w * word < to && kind_of(w) == kind) ++w;
+        const int64_t end = least(to, w * word);
+        if (kind == skip) continue;
+        if (general) work_run<T, NV, Kind::general>(panel, block, start, end);
+        else if (kind == all) work_run<T, NV, Kind::plain>(panel, block, start, end);
+        else work_run<T, NV, Kind::hidden>(panel, block, start, end);
+    }
+}
+
+template <class T, int NV> void work_block(Panel<T> &panel, const Block<T> &block, int64_t keys) {
+    constexpr int lanes = NV * W<T>;
+    const hw_attention &call = *block.call;
+    const int64_t from = most<int64_t>(0, panel.first - block.start);
+    const int64_t to = least(least(key_block, keys - block.start), panel.last - block.start);
+    if (from >= to) return;
+    const bool masked = call.mask.data && call.mask.type == HW_BOOL;
+    const bool general = block.biased || block.raw || block.cap > 0;
+    if (!masked && !general) return work_range<T, NV>(panel, block, from, to);
+    see_range(*block.seen, panel.lane, panel.count, lanes, block.start);
+    if (masked) see_mask(*block.seen, call.mask, panel.lane, panel.count, lanes, block.start, keys);
+    if (block.biased)
+        see_bias(*block.seen, block.bias, block.bias_rows, call.mask, panel.lane, panel.count, lanes, block.start, keys);
+    work_words<T, NV>(panel, block, from, to, general);
+}
+
+} // namespace headwork::HW_CPU
+#endif

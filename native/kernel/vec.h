@@ -1,0 +1,113 @@
+// Vectors of one width, the same code for every CPU: HW_BYTES wide, of float or double.
+#ifndef HEADWORK_KERNEL_VEC_H
+#define HEADWORK_KERNEL_VEC_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define HW_INLINE inline __attribute__((always_inline))
+#define HW_UNROLL _Pragma("GCC unroll 16")
+
+namespace headwork::HW_CPU {
+
+template <class T> struct Shape;
+template <> struct Shape<float> {
+    using Int = int32_t;
+    using Bits = uint32_t;
+    using Wider = double;
+};
+template <> struct Shape<double> {
+    using Int = int64_t;
+    using Bits = uint64_t;
+    using Wider = long double;
+};
+
+template <class T> struct VectorOf {
+    typedef T Real __attribute__((vector_size(HW_BYTES)));
+    typedef typename Shape<T>::Int Int __attribute__((vector_size(HW_BYTES)));
+    typedef typename Shape<T>::Bits Bits __attribute__((vector_size(HW_BYTES)));
+};
+
+template <class T> using Vec = typename VectorOf<T>::Real;
+template <class T> using IVec = typename VectorOf<T>::Int;
+template <class T> using BitVec = typename VectorOf<T>::Bits;
+
+template <class T> constexpr int W = HW_BYTES / static_cast<int>(sizeof(T));
+
+template <class T> constexpr T infinity = static_cast<T>(__builtin_inf());
+
+// Not std::min: a function of the standard library, compiled here for one CPU, could be linked for all.
+template <class N> HW_INLINE constexpr N least(N a, N b) { return b < a ? b : a; }
+template <class N> HW_INLINE constexpr N most(N a, N b) { return a < b ? b : a; }
+
+template <class T> HW_INLINE Vec<T> load(const T *from) {
+    Vec<T> v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+}
+
+template <class T> HW_INLINE void store(T *to, Vec<T> v) { __builtin_memcpy(to, &v, sizeof v); }
+
+template <class T> HW_INLINE void add_to(T *to, Vec<T> v) { store<T>(to, load<T>(to) + v); }
+
+template <class T> HW_INLINE Vec<T> splat(T x) { return x - Vec<T>{}; }
+
+// Holds v in a register: GCC would rather read it from memory again for every use, and loads are what runs short.
+template <class V> HW_INLINE void hold(V &v) {
+#if defined(__x86_64__) && (HW_BYTES == 16 || (HW_BYTES == 32 && defined(__AVX__)) || defined(__AVX512F__))
+    asm("" : "+v"(v));
+#else
+    (void)v;
+#endif
+}
+
+// b where either is NaN, as the instruction has it.
+template <class T> HW_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
+#if HW_BYTES == 32 && defined(__AVX__)
+    if constexpr (sizeof(T) == 4) return (Vec<T>)_mm256_max_ps((__m256)a, (__m256)b);
+    else return (Vec<T>)_mm256_max_pd((__m256d)a, (__m256d)b);
+#else
+    return a > b ? a : b;
+#endif
+}
+
+template <class T> HW_INLINE bool any(IVec<T> truth) {
+#if HW_BYTES == 32 && defined(__AVX__)
+    return _mm256_movemask_ps((__m256)truth) != 0;
+#else
+    typedef long long Words __attribute__((vector_size(HW_BYTES)));
+    Words words = (Words)truth;
+    long long all = 0;
+    HW_UNROLL for (int i = 0; i < HW_BYTES / 8; ++i) all |= words[i];
+    return all != 0;
+#endif
+}
+
+template <class T> HW_INLINE T total(Vec<T> v) {
+    T sum = 0;
+    HW_UNROLL for (int i = 0; i < W<T>; ++i) sum += v[i];
+    return sum;
+}
+
+// A W×W block turned on its diagonal, in log2(W) rounds that each swap halves of pairs of rows.
+template <class T> HW_INLINE void transpose(Vec<T> (&row)[W<T>]) {
+    HW_UNROLL for (int step = W<T> / 2; step >= 1; step /= 2) {
+        IVec<T> low, high;
+        HW_UNROLL for (int i = 0; i < W<T>; ++i) {
+            low[i] = i & step ? (i ^ step) + W<T> : i;
+            high[i] = i & step ? i + W<T> : i ^ step;
+        }
+        HW_UNROLL for (int i = 0; i < W<T>; ++i) {
+            if (i & step) continue;
+            const Vec<T> a = row[i], b = row[i | step];
+            row[i] = __builtin_shuffle(a, b, low);
+            row[i | step] = __builtin_shuffle(a, b, high);
+        }
+    }
+}
+
+} // namespace headwork::HW_CPU
+#endif

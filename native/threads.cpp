@@ -1,0 +1,76 @@
+#include "threads.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+// libgomp is looked up by name at run time instead of being linked: where torch has brought its own copy, the loader
+// hands back that one, so both share a single pool, and a machine without OpenMP can still load this library.
+
+namespace headwork {
+namespace {
+
+using Parallel = void (*)(void (*)(void *), void *, unsigned, unsigned);
+
+struct OpenMP {
+    Parallel parallel = nullptr;
+    int (*max_threads)() = nullptr;
+};
+
+// A child of fork inherits the pool's data but not its threads: OpenMP would wait for them for ever.
+std::atomic<bool> forked{false};
+
+OpenMP find_openmp() {
+    OpenMP found;
+#ifndef HEADWORK_PLAIN_THREADS // the thread sanitizer cannot see inside libgomp
+    if (void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_LOCAL)) {
+        found.parallel = reinterpret_cast<Parallel>(dlsym(library, "GOMP_parallel"));
+        found.max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
+    }
+#endif
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
+    return found;
+}
+
+const OpenMP &openmp() {
+    static const OpenMP found = find_openmp();
+    return found;
+}
+
+bool use_openmp() {
+    const OpenMP &found = openmp();
+    return found.parallel && found.max_threads && !forked.load(std::memory_order_relaxed);
+}
+
+int cores() {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    return CPU_COUNT(&set);
+}
+
+} // namespace
+
+void in_parallel(int threads, void (*work)(void *), void *data) {
+    if (threads <= 1) return work(data);
+    if (use_openmp()) return openmp().parallel(work, data, static_cast<unsigned>(threads), 0);
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) {
+        try {
+            others.emplace_back(work, data);
+        } catch (...) {
+            break; // fewer threads share the same work: only slower
+        }
+    }
+    work(data);
+    for (std::thread &other : others) other.join();
+}
+
+int default_threads() { return use_openmp() ? openmp().max_threads() : cores(); }
+
+const char *thread_runtime() { return use_openmp() ? "openmp" : "threads"; }
+
+} // namespace headwork

@@ -1,0 +1,8 @@
+"""Attention for arrays of real size: fused, native where it was compiled, blocked in NumPy where not."""
+
+from headwork.engine.attention import attention
+from headwork.engine.backend import Backend, backend
+from headwork.engine.merge import merge
+from headwork.engine.varlen import attention_varlen
+
+__all__ = ["Backend", "attention", "attention_varlen", "backend", "merge"]

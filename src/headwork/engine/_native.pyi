@@ -1,0 +1,44 @@
+"""The compiled kernel. Arguments are checked in `headwork.engine.arguments`, not here."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+_Array = NDArray[Any]
+
+def forward(
+    q: _Array,
+    k: _Array,
+    v: _Array,
+    mask: _Array | None,
+    out: _Array,
+    lse: _Array | None,
+    weights: _Array | None,
+    spans: _Array | None,
+    swapped: bool,
+    offset: int,
+    left: int,
+    right: int,
+    scale: float,
+    softcap: float,
+    threads: int,
+) -> None:
+    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16."""
+
+def plain(q: object, k: object, v: object, causal: bool, threads: int) -> _Array | None:
+    """The result for three arrays of one type and rank that fit; None where they need a closer look."""
+
+def measure(data: _Array, threads: int) -> tuple[float, float]:
+    """Float32 operations and bytes read from `data` a second, at best; 0 threads = the default."""
+
+def cpu() -> str:
+    """The instruction set in use."""
+
+def use_cpu(name: str) -> bool:
+    """Force one; False where this machine or build has no such set."""
+
+def threads() -> int:
+    """How many threads a call uses unless told."""
+
+def thread_runtime() -> str:
+    """`openmp`, or `threads` where the process has no OpenMP runtime or is the child of a fork."""

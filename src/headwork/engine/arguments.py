@@ -1,0 +1,210 @@
+"""What a caller may ask of `attention`: every rule, checked once, and the call that passes them."""
+
+from dataclasses import dataclass
+from math import isfinite, prod, sqrt
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headwork.engine.arrays import (
+    Array,
+    Layout,
+    Sizes,
+    accumulator,
+    checked_mask,
+    checked_out,
+    floats,
+    is_swapped,
+    same_precision,
+    sizes,
+)
+from headwork.engine.backend import DEFAULT_THREADS
+from headwork.errors import HeadworkError, ShapeError
+
+Causal = bool | Literal["top_left", "bottom_right"]
+Whole = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that can be worked out.
+
+    Arrays have axes (batch…, heads, tokens, d), or (…, tokens, heads, d) if `swapped`. `spans` has a row
+    (first token, tokens, first key, keys, offset) for every batch item, or is None when all items are whole
+    and share `offset`. `left` and `right` are −1 where unlimited; `softcap` is 0 for none.
+    """
+
+    q: Array
+    k: Array
+    v: Array
+    mask: Array | None
+    out: Array
+    lse: Array | None
+    weights: Array | None
+    spans: Whole | None
+    swapped: bool
+    offset: int
+    left: int
+    right: int
+    scale: float
+    softcap: float
+    threads: int
+
+    @property
+    def accumulates(self) -> np.dtype[Any]:
+        return accumulator(self.q)
+
+
+def per_item(name: str, given: ArrayLike, size: Sizes) -> Whole:
+    """One whole number for every batch item."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu":
+        raise HeadworkError(f"{name} holds {array.dtype}. Give whole numbers.")
+    try:
+        return np.broadcast_to(array, size.batch).astype(np.int64).reshape(-1)
+    except ValueError:
+        raise ShapeError(
+            f"{name} is {array.shape}, but the batch is {size.batch}: give one number, or one for every item."
+        ) from None
+
+
+def checked_lengths(given: ArrayLike, size: Sizes) -> Whole:
+    lengths = per_item("lengths", given, size)
+    if lengths.size and (lengths.min() < 0 or lengths.max() > size.keys):
+        raise HeadworkError(
+            f"lengths runs from {lengths.min()} to {lengths.max()}, but there are {size.keys} keys: "
+            f"give numbers from 0 to {size.keys}."
+        )
+    return lengths
+
+
+def reach(causal: Causal, window: tuple[int, int] | None) -> tuple[int, int]:
+    """How many keys before and after its own position a token reads, −1 for all of them."""
+    if causal not in (False, True, "top_left", "bottom_right"):
+        raise HeadworkError(f'causal is {causal!r}. Give False, True, "top_left" or "bottom_right".')
+    left, right = (-1, -1) if window is None else checked_window(window)
+    return left, 0 if causal else right
+
+
+def checked_window(window: tuple[int, int]) -> tuple[int, int]:
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        left = right = -2
+    if not (isinstance(left, Integral) and isinstance(right, Integral) and left >= -1 and right >= -1):
+        raise HeadworkError(
+            f"window is {window!r}. Give (left, right), how many keys before and after its own a token "
+            f"reads, "
+            "−1 for all."
+        )
+    return int(left), int(right)
+
+
+def alignment(
+    causal: Causal, offset: ArrayLike | None, windowed: bool, size: Sizes, lengths: Whole | None
+) -> int | Whole:
+    """The key position of token 0: one number, or one for every batch item."""
+    if offset is not None:
+        if not causal and not windowed:
+            raise HeadworkError(
+                "offset places the tokens among the keys for causal order or a window: give one of them too."
+            )
+        if isinstance(causal, str):
+            raise HeadworkError(
+                f"causal={causal!r} and offset both place the tokens: give causal=True with an offset, or no offset."
+            )
+        return int(offset) if isinstance(offset, Integral) else per_item("offset", offset, size)
+    if causal == "bottom_right":
+        return size.keys - size.tokens if lengths is None else lengths - size.tokens
+    if causal is True and size.tokens != size.keys:
+        raise HeadworkError(
+            f"causal=True with {size.tokens} tokens and {size.keys} keys is ambiguous: say causal='top_left' "
+            "(token 0 reads key 0) or 'bottom_right' (the last token reads the last key), or give the "
+            "offset of "
+            "token 0."
+        )
+    return 0
+
+
+def spans(size: Sizes, lengths: Whole | None, offset: int | Whole) -> tuple[Whole | None, int]:
+    if lengths is None and isinstance(offset, int):
+        return None, offset
+    rows = np.zeros((prod(size.batch), 5), np.int64)
+    rows[:, 1] = size.tokens
+    rows[:, 3] = size.keys if lengths is None else lengths
+    rows[:, 4] = offset
+    return rows, 0
+
+
+def checked_scale(scale: float | None, d_k: int) -> float:
+    if scale is None:
+        return 1 / sqrt(d_k) if d_k else 1.0
+    if not isinstance(scale, Real) or not isfinite(scale):
+        raise HeadworkError(f"scale is {scale!r}. Give a finite number, or None for 1/√d_k.")
+    return float(scale)
+
+
+def checked_softcap(softcap: float | None) -> float:
+    if softcap is None:
+        return 0.0
+    if not isinstance(softcap, Real) or not 0 < softcap < float("inf"):
+        raise HeadworkError(f"softcap is {softcap!r}. Give a positive number, or None for no cap.")
+    return float(softcap)
+
+
+def checked_threads(threads: int | None) -> int:
+    if threads is None:
+        return DEFAULT_THREADS
+    if not isinstance(threads, Integral) or threads < 1:
+        raise HeadworkError(f"threads is {threads!r}. Give a whole number from 1 up, or None for the default.")
+    return min(int(threads), 4096)  # more than any machine has, and safe to hand on
+
+
+def checked(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    *,
+    mask: ArrayLike | None,
+    causal: Causal,
+    offset: ArrayLike | None,
+    window: tuple[int, int] | None,
+    scale: float | None,
+    softcap: float | None,
+    lengths: ArrayLike | None,
+    layout: Layout,
+    return_lse: bool,
+    return_weights: bool,
+    threads: int | None,
+    out: Array | None,
+) -> Call:
+    """The call to work out, or the error that says what to mend: nothing is computed before all is
+    checked.
+    """
+    q, k, v = floats("q", q), floats("k", k), floats("v", v)
+    same_precision(q, k, v)
+    swapped = is_swapped(layout)
+    size = sizes(q, k, v, swapped)
+    allowed = None if mask is None else checked_mask(mask, size)
+    left, right = reach(causal, window)
+    real = None if lengths is None else checked_lengths(lengths, size)
+    rows, shift = spans(size, real, alignment(causal, offset, window is not None, size, real))
+    return Call(
+        q=q,
+        k=k,
+        v=v,
+        mask=allowed,
+        out=checked_out(out, size.out(swapped), q=q, k=k, v=v, mask=allowed),
+        lse=np.empty(size.rows, accumulator(q)) if return_lse else None,
+        weights=np.empty((*size.rows, size.keys), accumulator(q)) if return_weights else None,
+        spans=rows,
+        swapped=swapped,
+        offset=shift,
+        left=left,
+        right=right,
+        scale=checked_scale(scale, size.d_k),
+        softcap=checked_softcap(softcap),
+        threads=checked_threads(threads),
+    )

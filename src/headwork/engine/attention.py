@@ -1,0 +1,103 @@
+"""`attention`: softmax(q·kᵀ·scale)·v for every head, without storing the scores."""
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from headwork.engine import blocked
+from headwork.engine.arguments import Call, Causal, checked
+from headwork.engine.arrays import Array, Layout
+from headwork.engine.backend import DEFAULT_THREADS, kernel
+
+
+def attention(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
+    causal: Causal = False,
+    offset: ArrayLike | None = None,
+    window: tuple[int, int] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    lengths: ArrayLike | None = None,
+    layout: Layout = "bhsd",
+    return_lse: bool = False,
+    return_weights: bool = False,
+    threads: int | None = None,
+    out: Array | None = None,
+) -> Any:
+    """softmax(q·kᵀ·scale)·v for every head, without storing the scores.
+
+    q (…, heads, tokens, d_k), k (…, kv_heads, keys, d_k), v (…, kv_heads, keys, d_v) → (…, heads, tokens,
+    d_v), of q's type. Batch axes broadcast; query head h reads key head h // (heads / kv_heads); 2-D arrays
+    are one head. float16, bfloat16, float32 or float64, any strides; sums are float32, or float64 for
+    float64. A token that may read no key gives zeros.
+
+    mask            what broadcasts to (…, heads, tokens, keys): Boolean, True = may be read; or added to the
+    scores. causal          token i reads keys up to its own position i + offset. True where tokens = keys;
+    otherwise
+                    "top_left" (offset 0), "bottom_right" (offset keys − tokens), or True with an explicit
+                    offset.
+    offset          the key position of token 0, a number or one for every batch item.
+    window          (left, right): keys from position − left to position + right, −1 = all on that side.
+    scale           1/√d_k unless given.
+    softcap         scores become softcap · tanh(scores / softcap), after the scale and before the mask.
+    lengths         how many keys of each batch item are real; the rest is never read.
+    layout          "bshd" for (…, tokens, heads, d) in and out.
+    return_lse      also the natural log-sum-exp of each row of scores, (…, heads, tokens); −∞ where no key
+    is read. return_weights  also the weights, (…, heads, tokens, keys): this stores the whole matrix.
+    threads         how many at most; the result does not depend on it.
+    out             an array for the result.
+
+    >>> import numpy as np
+    >>> x = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> attention(x, x, x, scale=1.0).round(3)
+    array([[0.731, 0.269],
+           [0.269, 0.731]])
+    """
+    plain = mask is None and scale is None and lengths is None and softcap is None and window is None
+    if plain and kernel is not None and offset is None and threads is None and out is None and layout == "bhsd":
+        # Most calls ask for nothing more, and small ones should not pay for the questions.
+        result = None if return_lse or return_weights else kernel.plain(q, k, v, causal is True, DEFAULT_THREADS)
+        if result is not None and causal in (False, True):
+            return result
+    call = checked(
+        q,
+        k,
+        v,
+        mask=mask,
+        causal=causal,
+        offset=offset,
+        window=window,
+        scale=scale,
+        softcap=softcap,
+        lengths=lengths,
+        layout=layout,
+        return_lse=return_lse,
+        return_weights=return_weights,
+        threads=threads,
+        out=out,
+    )
+    return run(call)
+
+
+def run(call: Call) -> Any:
+    """Work a checked call out; (out, lse, weights) as far as asked for."""
+    if kernel is None:
+        blocked.forward(call)
+    elif any(array is not None and array.size for array in (call.out, call.lse, call.weights)):
+        arrays = (bits(array) for array in (call.q, call.k, call.v, call.mask, call.out))
+        numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.threads)
+        kernel.forward(*arrays, call.lse, call.weights, call.spans, *numbers)
+    asked = (call.out, call.lse, call.weights)
+    given = tuple(array for array in asked if array is not None)
+    return given if len(given) > 1 else call.out
+
+
+def bits(array: Array | None) -> Array | None:
+    """bfloat16 as the bits that hold it: it has no code of its own in the buffer protocol."""
+    if array is not None and array.dtype.kind == "V":
+        return array.view("uint16")
+    return array

@@ -1,0 +1,66 @@
+"""Which code works attention out here: the compiled kernel for this CPU, or NumPy.
+
+`HEADWORK_CPU` names one (`baseline`, `avx2`, `avx512` or `numpy`), `HEADWORK_THREADS` how many threads it
+uses; both are read when this module is first imported.
+"""
+
+import os
+from dataclasses import dataclass
+from types import ModuleType
+
+from headwork.errors import HeadworkError
+
+CPUS = ("baseline", "avx2", "avx512", "numpy")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What works attention out: `cpu` is an instruction set or "numpy", `reason` why it is not the kernel."""
+
+    cpu: str
+    threads: int
+    runtime: str
+    reason: str = ""
+
+    @property
+    def native(self) -> bool:
+        return self.cpu != "numpy"
+
+
+def backend() -> Backend:
+    """What `attention` runs on: `Backend(cpu="avx2", threads=2, runtime="openmp", reason="")`."""
+    if kernel is None:
+        return Backend("numpy", 1, "numpy", REASON)
+    return Backend(kernel.cpu(), DEFAULT_THREADS or kernel.threads(), kernel.thread_runtime())
+
+
+def _load() -> tuple[ModuleType | None, str]:
+    wanted = os.environ.get("HEADWORK_CPU", "")
+    if wanted and wanted not in CPUS:
+        raise HeadworkError(f"HEADWORK_CPU is {wanted!r}. Choose {', '.join(CPUS)}, or leave it unset.")
+    if wanted == "numpy":
+        return None, "HEADWORK_CPU asks for NumPy"
+    try:
+        from headwork.engine import _native
+    except ImportError as error:
+        if wanted:
+            raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, but no kernel was compiled: {error}") from None
+        return None, f"no compiled kernel: {error}"
+    if wanted and not _native.use_cpu(wanted):
+        raise HeadworkError(
+            f"HEADWORK_CPU is {wanted!r}, which this machine cannot run. Leave it unset: the best is chosen."
+        )
+    return _native, ""
+
+
+def _threads() -> int:
+    given = os.environ.get("HEADWORK_THREADS", "")
+    if not given:
+        return 0
+    if not given.isdecimal() or int(given) < 1:
+        raise HeadworkError(f"HEADWORK_THREADS is {given!r}. Give a whole number of threads, 1 or more.")
+    return int(given)
+
+
+kernel, REASON = _load()
+DEFAULT_THREADS = _threads()

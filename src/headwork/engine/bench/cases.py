@@ -1,0 +1,158 @@
+"""The problems that are timed, and what each must reach against whom."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwork.engine import attention, attention_varlen
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Problem:
+    """Arrays (batch, heads, tokens, d) and what is asked of them."""
+
+    q: Array
+    k: Array
+    v: Array
+    causal: bool = False
+    mask: Array | None = None
+    window: tuple[int, int] | None = None
+    lengths: list[int] | None = None  # of packed sequences: the arrays are (tokens, heads, d) then
+
+    def visible(self) -> NDArray[np.bool_] | None:
+        """The mask a dense implementation needs, (tokens, keys)."""
+        tokens, keys = self.q.shape[-2], self.k.shape[-2]
+        apart = np.arange(keys) - np.arange(tokens)[:, None]
+        if self.window is not None:
+            return (apart >= -self.window[0]) & (apart <= self.window[1])
+        if self.causal:
+            return apart <= 0
+        return self.mask
+
+    def ours(self) -> Array:
+        if self.lengths is not None:
+            ends = np.cumsum([0, *self.lengths])
+            return np.asarray(attention_varlen(self.q, self.k, self.v, ends, ends))
+        given: dict[str, Any] = {"causal": self.causal} if self.causal else {}
+        if self.mask is not None:
+            given["mask"] = self.mask
+        if self.window is not None:
+            given["window"] = self.window
+        return np.asarray(attention(self.q, self.k, self.v, **given))
+
+    def operations(self) -> float:
+        """Multiplications and additions of both products, over the keys that are read."""
+        if self.lengths is not None:
+            pairs = float(sum(n * n for n in self.lengths)) * self.q.shape[1]
+            return float(4 * pairs * self.q.shape[-1])
+        seen = self.visible()
+        tokens, keys = self.q.shape[-2], self.k.shape[-2]
+        pairs = float(tokens * keys if seen is None else seen.sum()) * self.q.shape[0] * self.q.shape[1]
+        return float(2 * pairs * (self.q.shape[-1] + self.v.shape[-1]))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table. `targets` are the ratios to reach, by peer."""
+
+    name: str
+    make: Callable[[], Problem]
+    targets: dict[str, float] = field(default_factory=dict)
+    peers: tuple[str, ...] = ("torch", "onnx", "onnx mha", "jax", "numpy")
+    quick: bool = True
+    reads_memory: bool = False  # judged by the bytes it reads, not by its operations
+
+
+def draw(*shape: int, dtype: Any = np.float32) -> Array:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def dense(batch: int, heads: int, tokens: int, d: int, causal: bool = False) -> Callable[[], Problem]:
+    shape = (batch, heads, tokens, d)
+    return lambda: Problem(draw(*shape), draw(*shape), draw(*shape), causal=causal)
+
+
+def cached(tokens: int, keys: int, dtype: Any = np.float32) -> Callable[[], Problem]:
+    """32 query heads on 8 key heads of width 128."""
+    return lambda: Problem(
+        draw(1, 32, tokens, 128), draw(1, 8, keys, 128, dtype=dtype), draw(1, 8, keys, 128, dtype=dtype)
+    )
+
+
+def masked(blocks: bool) -> Problem:
+    rng = np.random.default_rng(0)
+    if blocks:
+        mask = np.kron(rng.random((16, 16)) < 1 / 3, np.ones((128, 128))).astype(bool)
+        np.fill_diagonal(mask, True)
+    else:
+        mask = rng.random((2048, 2048)) < 0.5
+    shape = (1, 8, 2048, 64)
+    return Problem(draw(*shape), draw(*shape), draw(*shape), mask=mask)
+
+
+def windowed() -> Problem:
+    shape = (1, 8, 4096, 64)
+    return Problem(draw(*shape), draw(*shape), draw(*shape), window=(128, 127))
+
+
+def ragged() -> Problem:
+    lengths = [37, 1024, 200, 512, 91, 700, 333, 64]
+    shape = (sum(lengths), 8, 64)
+    return Problem(draw(*shape), draw(*shape), draw(*shape), lengths=lengths)
+
+
+LONG = {"torch": 1.30, "onnx": 1.15}
+SHORT = {"torch": 1.4, "onnx": 1.08}
+DECODING = ("torch", "torch folded", "onnx", "numpy")
+
+CASES = (
+    Case("1,8,2048,64", dense(1, 8, 2048, 64), LONG),
+    Case("1,2,8192,64", dense(1, 2, 8192, 64), LONG, ("torch", "onnx", "onnx mha", "jax"), quick=False),
+    Case("1,8,512,64", dense(1, 8, 512, 64), SHORT),
+    Case("1,8,128,64", dense(1, 8, 128, 64), SHORT),
+    Case("4,8,256,64", dense(4, 8, 256, 64), SHORT),
+    Case("causal 1,8,2048,64", dense(1, 8, 2048, 64, True), {"torch": 1.6, "onnx": 1.6}),
+    Case("causal 1,8,512,64", dense(1, 8, 512, 64, True), {"torch": 2.5, "onnx": 1.6}),
+    Case("causal 1,12,77,64", dense(1, 12, 77, 64, True), {"torch": 2.0, "onnx": 1.6}),
+    Case("1,8,1024,32", dense(1, 8, 1024, 32), {"torch": 1.25, "onnx": 1.0}),
+    Case("1,8,1024,128", dense(1, 8, 1024, 128), {"torch": 1.12, "onnx": 1.0}),
+    Case("1,8,1024,256", dense(1, 8, 1024, 256), {"torch": 1.08, "onnx": 1.0}, quick=False),
+    Case(
+        "decode 1 on 4096, 32/8",
+        cached(1, 4096),
+        {"torch": 4.5, "torch folded": 3, "onnx": 3},
+        DECODING,
+        reads_memory=True,
+    ),
+    Case(
+        "decode 1 on 32768, 32/8",
+        cached(1, 32768),
+        {"torch": 4.5, "torch folded": 3, "onnx": 3},
+        DECODING,
+        quick=False,
+        reads_memory=True,
+    ),
+    Case("16 on 4096, 32/8", cached(16, 4096), {"torch": 1.8}, DECODING),
+    Case("Boolean mask, random", lambda: masked(False), {"torch": 1.4}, ("torch",)),
+    Case("Boolean mask, 128-blocks", lambda: masked(True), {"torch": 3.2}, ("torch",)),
+    Case("window 256 of 4096", windowed, {"torch": 15, "torch flex": 2.5}, ("torch", "torch flex")),
+    Case(
+        "ragged, 8 of 37–1024",
+        ragged,
+        {"torch loop": 1.3, "torch padded": 4.5},
+        ("torch loop", "torch padded"),
+    ),
+    Case(
+        "decode float16 on 4096",
+        cached(1, 4096, np.float16),
+        {"torch bfloat16": 3},
+        ("torch bfloat16",),
+        reads_memory=True,
+    ),
+    Case("2×2", lambda: Problem(draw(1, 1, 2, 2), draw(1, 1, 2, 2), draw(1, 1, 2, 2)), {"torch": 4}),
+)

@@ -1,0 +1,72 @@
+"""How time and memory grow with the number of tokens."""
+
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+CODE = """
+import sys
+import numpy as np
+from headwork.engine import attention
+from headwork.engine.bench.growth import peak, start_peak
+
+tokens = int(sys.argv[1])
+q, k, v, out = (np.ones((1, 8, tokens, 64), np.float32) for _ in range(4))
+attention(q[:, :, :64], k[:, :, :64], v[:, :, :64])
+before = start_peak()
+attention(q, k, v, out=out)
+print(peak() - before)
+"""
+
+
+@dataclass(frozen=True)
+class Growth:
+    tokens: int
+    seconds: float
+    extra_bytes: int  # at the peak, beside the arrays that go in and come out
+
+
+def start_peak() -> int:
+    """Forget the peak so far; the memory in use now, in bytes."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    return _status("VmHWM")
+
+
+def _status(key: str) -> int:
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(key):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def extra_memory(tokens: int) -> int:
+    """Bytes that attention on (1, 8, tokens, 64) needs at its peak, measured in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", CODE, str(tokens)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def grow(largest: int) -> list[Growth]:
+    """From 1024 tokens, doubling, one head of width 64."""
+    import numpy as np
+
+    from headwork.engine import attention
+
+    found, tokens = [], 1024
+    while tokens <= largest:
+        q = np.ones((1, 1, tokens, 64), np.float32)
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            attention(q, q, q)
+            times.append(time.perf_counter() - start)
+        found.append(Growth(tokens, min(times), extra_memory(tokens)))
+        tokens *= 2
+    return found

@@ -1,0 +1,213 @@
+"""The others: each function prepares one problem for one library and returns the call to time, or None.
+
+A peer that is not installed is left out. None of them is imported before it is asked for.
+"""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from headwork.engine.bench.cases import Problem
+
+Call = Callable[[], Any]
+
+
+def prepared(peer: str, problem: Problem) -> Call | None:
+    """The call of one peer, or None where it is not installed or has no such operation."""
+    package = {"torch": "torch", "onnx": "onnxruntime", "jax": "jax", "numpy": "numpy"}[peer.split()[0]]
+    return PEERS[peer](problem) if find_spec(package) else None
+
+
+def torch_call(problem: Problem) -> Call:
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    q, k, v = map(torch.from_numpy, (problem.q, problem.k, problem.v))
+    grouped = q.shape[1] != k.shape[1]
+    if problem.causal:
+        return quiet(lambda: sdpa(q, k, v, is_causal=True, enable_gqa=grouped))
+    seen = problem.visible()
+    mask = None if seen is None else torch.from_numpy(seen)
+    return quiet(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=grouped))
+
+
+def torch_folded(problem: Problem) -> Call | None:
+    """The query heads of a group as rows of one head, which a careful user would do by hand."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    q, k, v = map(torch.from_numpy, (problem.q, problem.k, problem.v))
+    batch, heads, tokens, d = q.shape
+    return quiet(lambda: sdpa(q.reshape(batch, k.shape[1], -1, d), k, v).reshape(batch, heads, tokens, d))
+
+
+def torch_bfloat16(problem: Problem) -> Call:
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    arrays = (problem.q, problem.k, problem.v)
+    q, k, v = (torch.from_numpy(a.astype(np.float32)).to(torch.bfloat16) for a in arrays)
+    return quiet(lambda: sdpa(q, k, v, enable_gqa=True))
+
+
+def torch_flex(problem: Problem) -> Call | None:
+    """FlexAttention, compiled, with a block mask of its own."""
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    q, k, v = map(torch.from_numpy, (problem.q, problem.k, problem.v))
+    assert problem.window is not None
+    left, right = problem.window
+
+    def near(batch: Any, head: Any, row: Any, key: Any) -> Any:
+        return (key >= row - left) & (key <= row + right)
+
+    try:
+        blocks = create_block_mask(near, None, None, q.shape[2], k.shape[2], device="cpu")
+        compiled = torch.compile(flex_attention)
+        call = quiet(lambda: compiled(q, k, v, block_mask=blocks))
+        call()
+    except Exception:  # whatever a compiler may raise where it cannot run
+        return None
+    return call
+
+
+def torch_loop(problem: Problem) -> Call:
+    """One call for each of the packed sequences."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    assert problem.lengths is not None
+    q, k, v = (torch.from_numpy(a).transpose(0, 1)[None] for a in (problem.q, problem.k, problem.v))
+    ends = np.cumsum([0, *problem.lengths]).tolist()
+    parts = [slice(a, b) for a, b in pairwise(ends)]
+    return quiet(lambda: torch.cat([sdpa(q[:, :, p], k[:, :, p], v[:, :, p]) for p in parts], 2)[0].transpose(0, 1))
+
+
+def torch_padded(problem: Problem) -> Call:
+    """One call for all sequences, padded to the longest, with a mask."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+    assert problem.lengths is not None
+    longest, count = max(problem.lengths), len(problem.lengths)
+    ends = np.cumsum([0, *problem.lengths]).tolist()
+
+    def padded(array: Any) -> Any:
+        whole = np.zeros((count, longest, *array.shape[1:]), array.dtype)
+        for i, length in enumerate(problem.lengths or []):
+            whole[i, :length] = array[ends[i] : ends[i + 1]]
+        return torch.from_numpy(np.ascontiguousarray(whole.swapaxes(1, 2)))
+
+    q, k, v = padded(problem.q), padded(problem.k), padded(problem.v)
+    mask = torch.arange(longest)[None, None, None] < torch.tensor(problem.lengths)[:, None, None, None]
+    lengths = problem.lengths
+    call = quiet(lambda: sdpa(q, k, v, attn_mask=mask))
+    return lambda: torch.cat([part[:, :n].transpose(0, 1) for part, n in zip(call(), lengths, strict=True)])
+
+
+def quiet(call: Call) -> Call:
+    """The call without the bookkeeping for gradients."""
+    import torch
+
+    def run() -> Any:
+        with torch.inference_mode():
+            return call()
+
+    return run
+
+
+def onnx_call(problem: Problem) -> Call | None:
+    """ONNX Runtime's `Attention`."""
+    from onnx import TensorProto, helper
+
+    if problem.mask is not None or problem.window is not None or problem.k.dtype != np.float32:
+        return None
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=int(problem.causal))
+    shapes = {"q": problem.q, "k": problem.k, "v": problem.v}
+    return session(node, shapes, 23, "", TensorProto.FLOAT)
+
+
+def onnx_mha(problem: Problem) -> Call | None:
+    """ONNX Runtime's own `MultiHeadAttention`: (batch, tokens, heads·d), no grouped heads."""
+    from onnx import TensorProto, helper
+
+    heads = problem.q.shape[1]
+    plain = problem.mask is None and problem.window is None and problem.k.dtype == np.float32
+    if not plain or problem.k.shape[1] != heads:
+        return None
+    joined = {
+        name: np.ascontiguousarray(a.swapaxes(1, 2)).reshape(a.shape[0], a.shape[2], -1)
+        for name, a in (("q", problem.q), ("k", problem.k), ("v", problem.v))
+    }
+    node = helper.make_node(
+        "MultiHeadAttention",
+        ["q", "k", "v"],
+        ["y"],
+        domain="com.microsoft",
+        num_heads=heads,
+        unidirectional=int(problem.causal),
+    )
+    call = session(node, joined, 23, "com.microsoft", TensorProto.FLOAT)
+    batch, _, tokens, d = problem.q.shape
+    return lambda: call().reshape(batch, tokens, heads, d).swapaxes(1, 2)
+
+
+def session(node: Any, arrays: dict[str, Any], opset: int, domain: str, sort: int) -> Call:
+    import onnxruntime as ort
+    from onnx import helper
+
+    inputs = [helper.make_tensor_value_info(name, sort, array.shape) for name, array in arrays.items()]
+    output = helper.make_tensor_value_info("y", sort, None)
+    domains = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(helper.make_graph([node], "attention", inputs, [output]), opset_imports=domains)
+    model.ir_version = 10
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    worker = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: worker.run(None, arrays)[0]
+
+
+def jax_call(problem: Problem) -> Call | None:
+    import jax
+
+    if problem.mask is not None or problem.window is not None:
+        return None
+    q, k, v = (jax.numpy.asarray(a.swapaxes(1, 2)) for a in (problem.q, problem.k, problem.v))
+    work = jax.jit(lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=problem.causal))
+    return lambda: np.asarray(work(q, k, v).block_until_ready()).swapaxes(1, 2)
+
+
+def numpy_call(problem: Problem) -> Call:
+    """What anybody would write."""
+    q, seen = problem.q, problem.visible()
+    group = q.shape[1] // problem.k.shape[1]
+    k, v = np.repeat(problem.k, group, 1), np.repeat(problem.v, group, 1)
+    scale = np.float32(q.shape[-1] ** -0.5)
+
+    def run() -> Any:
+        scores = (q @ k.swapaxes(-1, -2)) * scale
+        if seen is not None:
+            scores = np.where(seen, scores, np.float32(-np.inf))
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        return weights @ v
+
+    return run
+
+
+PEERS: dict[str, Callable[[Problem], Call | None]] = {
+    "torch": torch_call,
+    "torch folded": torch_folded,
+    "torch flex": torch_flex,
+    "torch loop": torch_loop,
+    "torch padded": torch_padded,
+    "torch bfloat16": torch_bfloat16,
+    "onnx": onnx_call,
+    "onnx mha": onnx_mha,
+    "jax": jax_call,
+    "numpy": numpy_call,
+}

@@ -1,0 +1,83 @@
+"""The table and the plots of a run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from headwork.engine.bench import Line, Results
+
+
+def table(results: "Results", console: Console) -> None:
+    """Ratios first: how many times as long each peer takes. Red: below target; below 1: listed."""
+    view = Table(title="times as long as headwork takes, ≥ what it should be", title_justify="left", box=None)
+    view.add_column("case", no_wrap=True)
+    view.add_column("torch", justify="right", no_wrap=True)
+    view.add_column("onnx", justify="right", no_wrap=True)
+    view.add_column("others")
+    view.add_column("headwork", justify="right", no_wrap=True)
+    view.add_column("of limit", justify="right", no_wrap=True)
+    for line in results.lines:
+        others = ", ".join(
+            f"{peer} {ratio(line, peer)}" for peer in line.ratios if peer not in ("torch", "onnx", "onnx mha")
+        )
+        share = "" if line.share is None else f"{line.share:.0%}"
+        mine = (ratio(line, "torch"), ratio(line, "onnx"), others)
+        view.add_row(line.name, *mine, duration(line.seconds), share)
+    console.print(view)
+    if results.limits:
+        gigas = {name: value / 1e9 for name, value in results.limits.items()}
+        console.print(f"limits: {gigas['operations']:.0f} GF/s float32, {gigas['bytes']:.1f} GB/s read")
+    console.print(f"extra memory at the peak for 1,8,16384,64: {results.extra_bytes / 1e6:.1f} MB (wanted: under 8)")
+    for line in results.lines:
+        for peer in line.slower_than:
+            console.print(f"slower than {peer}: {line.name}, {line.ratios[peer]:.2f}", style="red")
+        for note in line.notes:
+            if not note.startswith("no "):
+                console.print(f"{line.name}: {note}", style="yellow")
+
+
+def ratio(line: "Line", peer: str) -> str:
+    """The ratio and what it should be; ONNX Runtime has two operators, and the faster counts."""
+    if peer not in line.ratios:
+        return ""
+    value = line.ratios[peer]
+    if peer == "onnx":
+        value = min(value, line.ratios.get("onnx mha", value))
+    wanted = line.targets.get(peer)
+    if wanted is None:
+        return f"{value:.2f}"
+    return f"{value:.2f} ≥ {wanted:g}" if value >= wanted else f"[red]{value:.2f} < {wanted:g}[/red]"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
+
+
+def plot(results: "Results", path: Path) -> None:
+    """Two panels: the ratios of every case, and time and memory over tokens."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (bars, growth) = pyplot.subplots(1, 2, figsize=(13, 6))
+    for peer, marker in (("torch", "o"), ("onnx", "s"), ("onnx mha", "^"), ("jax", "v"), ("numpy", "x")):
+        points = [(line.ratios[peer], i) for i, line in enumerate(results.lines) if peer in line.ratios]
+        bars.plot([x for x, _ in points], [y for _, y in points], marker, label=peer)
+    bars.axvline(1, color="black", linewidth=0.8)
+    bars.set_xscale("log")
+    bars.set_yticks(range(len(results.lines)), [line.name for line in results.lines])
+    bars.invert_yaxis()
+    bars.set_xlabel("times as long as headwork takes")
+    bars.legend()
+    tokens = [point.tokens for point in results.growth]
+    growth.loglog(tokens, [point.seconds for point in results.growth], "o-", label="seconds, 1 head")
+    growth.loglog(tokens, [point.extra_bytes / 1e6 for point in results.growth], "s-", label="extra MB, 8 heads")
+    growth.set_xlabel("tokens")
+    growth.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)

@@ -1,0 +1,77 @@
+"""Contenders timed in turns, in one run, each result checked against float64."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from headwork.engine.bench.cases import Array, Problem
+
+ROWS = 48  # tokens of each head that are checked
+
+
+def medians(calls: dict[str, Callable[[], Any]], rounds: int, budget: float) -> dict[str, float]:
+    """Seconds per call of each: the median over rounds in which each has its turn."""
+    repeats = {}
+    for name, call in calls.items():
+        call()
+        start = time.perf_counter()
+        call()
+        repeats[name] = max(1, int(2e-3 / max(time.perf_counter() - start, 1e-7)))
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    begun = time.perf_counter()
+    for turn in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(repeats[name]):
+                call()
+            taken[name].append((time.perf_counter() - start) / repeats[name])
+        if turn >= 4 and time.perf_counter() - begun > budget:
+            break
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def check(problem: Problem, result: Any, tolerance: float) -> None:
+    """A fast wrong answer fails: some rows of the result against the formula in float64."""
+    got = np.asarray(result.float() if hasattr(result, "float") else result, np.float64)
+    rows = np.random.default_rng(0).permutation(problem.q.shape[0 if problem.lengths else -2])[:ROWS]
+    expected = packed_rows(problem, rows) if problem.lengths else dense_rows(problem, rows)
+    got = got[rows] if problem.lengths else got[..., rows, :]
+    worst = float(np.abs(got - expected).max())
+    if not worst <= tolerance:
+        raise AssertionError(f"off by {worst:.2e}, allowed {tolerance:.0e}")
+
+
+def dense_rows(problem: Problem, rows: Array) -> Array:
+    q = problem.q[..., rows, :].astype(np.float64)
+    group = problem.q.shape[1] // problem.k.shape[1]
+    k, v = (np.repeat(a.astype(np.float64), group, 1) for a in (problem.k, problem.v))
+    seen = problem.visible()
+    return formula(q, k, v, None if seen is None else seen[rows])
+
+
+def packed_rows(problem: Problem, rows: Array) -> Array:
+    ends = np.cumsum([0, *(problem.lengths or [])])
+    out = []
+    for row in rows:
+        i = int(np.searchsorted(ends, row, side="right")) - 1
+        q, k, v = (
+            a.swapaxes(0, 1).astype(np.float64)
+            for a in (
+                problem.q[row : row + 1],
+                problem.k[ends[i] : ends[i + 1]],
+                problem.v[ends[i] : ends[i + 1]],
+            )
+        )
+        out.append(formula(q, k, v, None)[:, 0])
+    return np.stack(out)
+
+
+def formula(q: Array, k: Array, v: Array, seen: Array | None) -> Array:
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if seen is not None:
+        scores = np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(weights @ v / weights.sum(-1, keepdims=True))

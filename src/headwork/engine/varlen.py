@@ -1,0 +1,103 @@
+"""`attention_varlen`: sequences of different lengths, packed one after another."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headwork.engine.arguments import Call, Causal, checked_scale, checked_softcap, checked_threads, reach
+from headwork.engine.arrays import Array, accumulator, checked_out, floats, same_precision, sizes
+from headwork.engine.attention import run
+from headwork.errors import HeadworkError, ShapeError
+
+PackedLayout = Literal["shd", "hsd"]
+
+
+def attention_varlen(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    offsets_q: ArrayLike,
+    offsets_k: ArrayLike,
+    *,
+    causal: Causal = False,
+    window: tuple[int, int] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    layout: PackedLayout = "shd",
+    return_lse: bool = False,
+    threads: int | None = None,
+    out: Array | None = None,
+) -> Any:
+    """Attention within each of several sequences that lie packed one after another, without padding.
+
+    q (tokens, heads, d_k), k (keys, kv_heads, d_k), v (keys, kv_heads, d_v) → (tokens, heads, d_v); with
+    layout="hsd" the heads come first, in and out. Sequence i has the tokens offsets_q[i]:offsets_q[i+1] and
+    reads the keys offsets_k[i]:offsets_k[i+1] alone. Everything else is as in `attention`, for each sequence
+    by itself; `causal=True` needs as many tokens as keys in each. The log-sum-exp is (heads, tokens).
+
+    >>> q = np.ones((5, 1, 2))
+    >>> v = np.arange(5.0).reshape(5, 1, 1)
+    >>> attention_varlen(q, q, v, [0, 2, 5], [0, 2, 5])[:, 0, 0]
+    array([0.5, 0.5, 3. , 3. , 3. ])
+    """
+    q, k, v = floats("q", q), floats("k", k), floats("v", v)
+    same_precision(q, k, v)
+    if layout not in get_args(PackedLayout):
+        raise HeadworkError(f'layout is {layout!r}. Give "shd" for (tokens, heads, d) or "hsd" for (heads, tokens, d).')
+    if not q.ndim == k.ndim == v.ndim == 3:
+        raise ShapeError(
+            f"q, k, v have shapes {q.shape}, {k.shape}, {v.shape}: packed sequences have three axes, {layout}."
+        )
+    swapped = layout == "shd"
+    size = sizes(q, k, v, swapped)
+    starts_q, tokens = pieces("offsets_q", offsets_q, size.tokens)
+    starts_k, keys = pieces("offsets_k", offsets_k, size.keys)
+    if len(tokens) != len(keys):
+        raise ShapeError(f"offsets_q has {len(tokens)} sequences and offsets_k {len(keys)}: give the same number.")
+    if causal is True and (tokens != keys).any():
+        first = int(np.flatnonzero(tokens != keys)[0])
+        raise HeadworkError(
+            f"causal=True, but sequence {first} has {tokens[first]} tokens and {keys[first]} keys: say "
+            "causal='top_left' or 'bottom_right'."
+        )
+    left, right = reach(causal, window)
+    shift = keys - tokens if causal == "bottom_right" else np.zeros_like(keys)
+    result = checked_out(out, size.out(swapped), q=q, k=k, v=v)
+    lse = np.empty(size.rows, accumulator(q)) if return_lse else None
+    return run(
+        Call(
+            q=q,
+            k=k,
+            v=v,
+            mask=None,
+            out=result,
+            lse=lse,
+            weights=None,
+            spans=np.stack([starts_q, tokens, starts_k, keys, shift], axis=1),
+            swapped=swapped,
+            offset=0,
+            left=left,
+            right=right,
+            scale=checked_scale(scale, size.d_k),
+            softcap=checked_softcap(softcap),
+            threads=checked_threads(threads),
+        )
+    )
+
+
+def pieces(name: str, given: ArrayLike, total: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(starts, lengths) of the sequences between cumulative offsets, which run from 0 to `total`."""
+    offsets = np.asarray(given)
+    if offsets.ndim != 1 or offsets.size < 1 or offsets.dtype.kind not in "iu":
+        raise HeadworkError(
+            f"{name} is {offsets.dtype} {offsets.shape}. Give whole numbers in one row: 0, and the end of "
+            f"each "
+            "sequence."
+        )
+    offsets = offsets.astype(np.int64)
+    if offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 0).any():
+        raise HeadworkError(
+            f"{name} is {offsets.tolist()}. It starts at 0, never falls, and ends at {total}, the end of the array."
+        )
+    return offsets[:-1], np.diff(offsets)

@@ -1,0 +1,90 @@
+"""Whether the mistakes of a problem can be told apart by their answers, and if not, which two cannot and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from headwork.marking.diagnose import ENOUGH_BITS, Diagnosis, evidence, view
+from headwork.marking.predict import float_handed
+from headwork.marking.questions import Question, questions
+from headwork.readings.values import Array
+from headwork.sheets.ready import Ready
+from headwork.sheets.sheet import Problem
+
+Predictions = list[tuple[str, dict[Question, Array]]]
+SAME = 1e-9
+UNITS = 2.5  # two answers in the last place may each be a unit off and must still differ
+
+
+def structural(problem: Problem) -> str:
+    """Two mistakes that the sizes alone make alike, on any numbers; or one that they hide."""
+    for one, other in _alike(problem, SAME):
+        return f"{_called(one, other)}: {_why(problem, one, other)}"
+    return ""
+
+
+def coincidence(problem: Problem) -> str:
+    """Two mistakes that these numbers make alike to the places asked for, or one they hide; or nothing."""
+    within = UNITS * 10.0**-problem.places
+    for one, other in _alike(problem, within):
+        return f"{_called(one, other)} on every sheet that was drawn"
+    return ""
+
+
+def _called(one: str, other: str) -> str:
+    return f"{one} and {other} predict the same answer" if other else f"{one} predicts the right answer"
+
+
+def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
+    """Pairs of tags that coincide in an answer both change; a tag and "" where it changes none enough to be named."""
+    right, predicted = _predictions(problem)
+    changed = [
+        (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
+    ]
+    for (tag, questions_changed), (_, answers) in zip(changed, predicted, strict=True):
+        told = (evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS)) for q in questions_changed)
+        if not any(bits >= ENOUGH_BITS for bits in told):
+            yield tag, ""
+    for (i, (one, here)), (j, (other, there)) in combinations(enumerate(changed), 2):
+        if one == other:
+            continue
+        for question in here & there:
+            if not _differ(predicted[i][1][question], predicted[j][1][question], within):
+                yield one, other
+
+
+def _predictions(problem: Problem) -> tuple[dict[Question, Array], Predictions]:
+    ready = Ready(problem)
+    asked = [question for part in problem.parts for question in questions(part, ready)]
+    handed = float_handed(ready.handed)
+    diagnosis = Diagnosis(ready.last)
+    truth = diagnosis.right.everything(handed)
+    right = {q: view(q.found, truth[q.found.step.role, q.found.step.head]) for q in asked}
+    predicted: Predictions = []
+    for tag, graph in diagnosis.single:
+        worked = graph.everything(handed)
+        keys = {q: (q.found.step.role, q.found.step.head) for q in asked}
+        predicted.append((tag, {q: view(q.found, worked[key]) for q, key in keys.items() if key in worked}))
+    return right, predicted
+
+
+def _differ(one: Array, other: Array, within: float) -> bool:
+    if one.shape != other.shape:
+        return True
+    return not bool(np.all(np.abs(one - other) <= within))
+
+
+def _why(problem: Problem, one: str, other: str) -> str:
+    """The reason in sizes, where it is a known one."""
+    sizes = Ready(problem).sizes
+    if {one, other} == {"scaled-by-d_k", "scaled-by-sqrt-d_model"}:
+        return f"√d_model = √{sizes.d_model} and d_k = {sizes.d_k} are the same number; choose other sizes"
+    if "scale" in one and not other and sizes.d_k == 1:
+        return "√d_k = 1 changes nothing; choose d_k of 2 or more"
+    if sizes.tokens == 1:
+        return "with one token there is nothing to choose between; give 2 or more"
+    shape = f"tokens = {sizes.tokens}, heads = {sizes.heads}, d_k = {sizes.d_k}"
+    return f"with {shape} they do so whatever the numbers; choose other sizes"

@@ -1,0 +1,152 @@
+"""The commands `mark`, `new` and `inspect`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headwork.errors import HeadworkError
+
+if TYPE_CHECKING:
+    from headwork.marking.answers import Answers
+    from headwork.marking.mark import Marker
+    from headwork.marking.marks import Marks
+
+FORMATS = ("text", "json", "html", "gradescope", "csv", "class")
+MANY = 20  # students from which a progress bar is worth its line
+
+
+def mark(
+    sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name or a path.")],
+    answers: Annotated[list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .csv or .ipynb files.")],
+    format: Annotated[str, typer.Option(help="text, json, html, gradescope; csv and class for a class.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
+) -> None:
+    """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
+    if format not in FORMATS:
+        raise HeadworkError(f"there is no format '{format}'; choose from {', '.join(FORMATS)}")
+    from headwork.marking.mark import Marker
+    from headwork.sheets.load import load
+
+    marker = Marker(load(sheet))
+    students = _with_progress(_students(answers), answers)
+    _write(_report(format, marker, students), output)
+
+
+def _students(paths: Iterable[Path]) -> Iterator[Answers]:
+    from headwork.marking.answers import read_answers
+
+    for path in paths:
+        yield from read_answers(path)
+
+
+def _report(format: str, marker: Marker, students: Iterator[Answers]) -> Iterator[str]:
+    marks = (marker.mark(student) for student in students)
+    title = marker.sheet.title
+    if format == "json":
+        from headwork.marking.report_json import class_json
+
+        return class_json(marks)
+    if format == "html":
+        from headwork.marking.report_html import students_html
+
+        return students_html(title, marks)
+    if format == "gradescope":
+        return _gradescope(marks)
+    if format in ("csv", "class"):
+        from headwork.marking.report_class import class_csv, class_page
+
+        return class_csv(marks) if format == "csv" else class_page(title, marks)
+    from headwork.marking.report_text import marks_text
+
+    return (marks_text(one, max(4, marker.sheet.problems[0].places)) + "\n" for one in marks)
+
+
+def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:
+    from time import perf_counter
+
+    from headwork.marking.gradescope import gradescope_json
+
+    start = perf_counter()
+    first = next(marks, None)
+    if first is None or next(marks, None) is not None:
+        raise HeadworkError("gradescope takes one student's answers at a time; give one file")
+    yield gradescope_json(first, perf_counter() - start)
+
+
+def _with_progress(students: Iterator[Answers], paths: list[Path]) -> Iterator[Answers]:
+    """A bar on standard error, where that is a terminal and there are many."""
+    number = sum(_how_many(path) for path in paths)
+    if number < MANY or not sys.stderr.isatty():
+        yield from students
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(students, "marking", total=number, console=Console(stderr=True), transient=True)
+
+
+def _how_many(path: Path) -> int:
+    """About how many students a file holds."""
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return 1
+    with path.open("rb") as file:
+        return max(0, sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1)
+
+
+def _write(pieces: Iterator[str], output: Path | None) -> None:
+    if output is None:
+        for piece in pieces:
+            typer.echo(piece, nl=False)
+        return
+    try:
+        with output.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
+
+
+def inspect(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="package.module:function or file.py:function.")],
+    seconds: Annotated[float, typer.Option(min=1, help="It is stopped after so long.")] = 60.0,
+    megabytes: Annotated[int, typer.Option(min=64, help="So much memory it may take.")] = 4096,
+) -> None:
+    """What is wrong with this attention? A function, or a torch module, compared with the formula."""
+    from headwork.marking.inspecting import inspect as look
+
+    found = look(target, seconds=seconds, megabytes=megabytes)
+    typer.echo(str(found))
+    if not found.agrees:
+        raise typer.Exit(1)
+
+
+def new(
+    output: Annotated[Path, typer.Option(help="The directory to write to; made where there is none.")],
+    formula: Annotated[str, typer.Option(help="As in `headwork shapes`.")] = "multi_head",
+    tokens: Annotated[int, typer.Option(help="2 to 8.")] = 3,
+    heads: Annotated[int, typer.Option(help="1 to 8.")] = 2,
+    d_model: Annotated[int, typer.Option("--d-model", help="A multiple of heads; d_k is the quotient.")] = 6,
+    mask: Annotated[str, typer.Option(help="none or causal.")] = "none",
+    biases: Annotated[bool, typer.Option("--biases", help="With biases.")] = False,
+    places: Annotated[int, typer.Option(min=1, max=8, help="Decimals asked for.")] = 2,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same sheets.")] = 7,
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many sheets.")] = 1,
+) -> None:
+    """Draw new sheets: different numbers, the same difficulty, every mistake told from every other."""
+    from headwork.sheets.make import Plan, new_sheet
+    from headwork.sheets.save import sheet_toml
+
+    plan = Plan(formula, tokens, heads, d_model, mask, biases, places)
+    width = len(str(count))
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for number in range(1, count + 1):
+            sheet = new_sheet(plan, seed, number)
+            (output / f"sheet-{number:0{width}d}.toml").write_text(sheet_toml(sheet), "utf-8")
+    except OSError as error:
+        raise HeadworkError(f"cannot write to {output}: {error.strerror}; choose another --output") from None
+    typer.echo(f"{count} sheet{'s' if count > 1 else ''} in {output}")

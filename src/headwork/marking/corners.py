@@ -1,0 +1,148 @@
+"""The corners in which attention goes wrong without a mistake in the formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwork.marking.calling import Case, Sizes, as_array
+from headwork.marking.predict import Graph
+from headwork.readings.values import Array
+
+if TYPE_CHECKING:
+    from headwork.marking.probe import Trial
+
+Outcome = tuple[bool, str] | None  # None: the corner does not arise
+RAGGED = Sizes(tokens=3, keys=5, d_k=4, d_v=4)
+WIDE = Sizes(tokens=4, keys=4, d_k=4, d_v=6)
+
+
+def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
+    """What the function gives, and what the formula or the mistake that was named gives: a corner is about the rest."""
+    from headwork.marking.mistakes import CATALOGUE
+    from headwork.marking.probe import graph_of
+
+    last, handed = graph_of(case, trial.heads, trial.causal)
+    assert last is not None
+    graphs = [last]
+    if trial.tags and "+" not in trial.tags[0]:
+        graphs = CATALOGUE[trial.tags[0]].made_in(last) or [last]
+    expected = Graph(graphs[0]).predict(last, handed)
+    assert expected is not None
+    return trial.caller(case, trial.heads), expected
+
+
+def _judged(trial: Trial, case: Case, close: float = 1e-4) -> tuple[bool, str]:
+    answer, expected = _as_it_was_found(trial, case)
+    if not np.isfinite(answer).all():
+        return False, "it returns NaN or infinity"
+    if answer.shape != expected.shape:
+        return False, f"it returns shape {answer.shape} where {expected.shape} is right"
+    if trial.verdict == "disagrees":
+        return True, "finite, and of the right shape"
+    apart = float(np.abs(answer - expected).max())
+    return (True, "right") if apart <= close * (1 + np.abs(expected).max()) else (False, f"it is off by {apart:.3g}")
+
+
+def large_scores(trial: Trial, masked: Trial | None) -> Outcome:
+    """Scores in the thousands: e^s overflows unless the largest is taken away first."""
+    case = dict(trial.case)
+    for role in ("Q", "X"):
+        if role in case:
+            case[role] = case[role] * 3e4
+    return _judged(trial, case)
+
+
+def nothing_to_read(trial: Trial, masked: Trial | None) -> Outcome:
+    """A token that may read no key: we say zeros; others say NaN, or the mean of all values."""
+    if masked is None:
+        return None
+    case = dict(masked.case)
+    case["mask"] = case["mask"].copy()
+    case["mask"][1] = 0
+    answer = masked.caller(case, masked.heads)
+    row = answer[..., 1, :]
+    if np.isnan(row).any():
+        return False, "a token that may read nothing gives NaN"
+    if "Q" not in case:
+        return True, "finite"
+    return (True, "zeros") if np.all(np.abs(row) < 1e-9) else (False, "a token that may read nothing still reads")
+
+
+def more_keys_than_tokens(trial: Trial, masked: Trial | None) -> Outcome:
+    if trial.caller.kind != "qkv":
+        return None
+    return _judged(trial, trial.caller.draw(RAGGED, np.random.default_rng(3)))
+
+
+def wide_values(trial: Trial, masked: Trial | None) -> Outcome:
+    if trial.caller.kind != "qkv":
+        return None
+    return _judged(trial, trial.caller.draw(WIDE, np.random.default_rng(4)))
+
+
+def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
+    """Views with strides of their own must give the same."""
+    from headwork.marking.calling import Caller
+
+    class Strided(Caller):
+        def _own_kind(self, array: Any, keep: bool = False) -> Any:
+            plain = super()._own_kind(array, keep)
+            if plain.ndim < 2:
+                return plain
+            swapped = plain.swapaxes(-1, -2)
+            return (swapped.contiguous() if self.framework == "torch" else np.ascontiguousarray(swapped)).swapaxes(
+                -1, -2
+            )
+
+    caller = Strided(**{name: getattr(trial.caller, name) for name in trial.caller.__dataclass_fields__})
+    same = np.allclose(caller(trial.case, trial.heads), trial.answer, atol=1e-6)
+    return (True, "the same") if same else (False, "a non-contiguous input changes the result")
+
+
+def inputs_left_alone(trial: Trial, masked: Trial | None) -> Outcome:
+    """The arrays that were handed over are as before."""
+    from headwork.marking.calling import Caller
+
+    kept: list[tuple[Any, Array]] = []
+
+    class Watched(Caller):
+        def _own_kind(self, array: Any, keep: bool = False) -> Any:
+            own = super()._own_kind(np.array(array), keep)
+            kept.append((own, np.array(as_array(own))))
+            return own
+
+    caller = Watched(**{name: getattr(trial.caller, name) for name in trial.caller.__dataclass_fields__})
+    caller.raw(trial.case, trial.heads)
+    changed = any(not np.array_equal(as_array(now), before) for now, before in kept)
+    return (False, "it changes its inputs") if changed else (True, "unchanged")
+
+
+def half_precision(trial: Trial, masked: Trial | None) -> Outcome:
+    """float16 in: finite, and right to two figures."""
+    if trial.caller.kind == "module":
+        return None
+    half = _of_type(trial, "float16")
+    return _judged(half, trial.case, close=2e-2)
+
+
+def _of_type(trial: Trial, dtype: str) -> Trial:
+    import copy
+
+    other = copy.copy(trial)
+    other.caller = replace(trial.caller, dtype=dtype)
+    return other
+
+
+CORNERS: Mapping[str, Callable[[Trial, Trial | None], Outcome]] = {
+    "large scores": large_scores,
+    "nothing to read": nothing_to_read,
+    "more keys than tokens": more_keys_than_tokens,
+    "d_v is not d_k": wide_values,
+    "non-contiguous input": not_contiguous,
+    "inputs left alone": inputs_left_alone,
+    "float16": half_precision,
+}

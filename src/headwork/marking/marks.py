@@ -1,0 +1,73 @@
+"""Marks: what a student's answers earned, as data. Points are fractions, so totals are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from headwork.working import Arithmetic
+
+Verdict = Literal["right", "follows", "wrong", "malformed", "blank"]
+
+
+def no_working() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class AnswerMark:
+    """One answer: its verdict, the entries that are wrong (as the sheet counts them) and what they are consistent
+    with. A tag names one mistake; "x+y" two made at once."""
+
+    name: str
+    verdict: Verdict
+    entries: int  # how many were asked for
+    right: Fraction  # how many of them earn credit
+    entries_wrong: tuple[tuple[int, int], ...] = ()
+    tags: tuple[str, ...] = ()
+    advice: str = ""
+    message: str = ""  # why an answer could not be read, or what it was carried on from
+    working: Callable[[], Arithmetic | None] = field(default=no_working, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class PartMark:
+    """One part: what it earned of what it could."""
+
+    label: str
+    score: Fraction
+    max_score: Fraction
+    answers: tuple[AnswerMark, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Marks:
+    """One student's sheet."""
+
+    student: str
+    parts: tuple[PartMark, ...]
+    note: str = ""  # why nothing could be read, if so
+    tolerance: str = ""
+
+    @property
+    def score(self) -> Fraction:
+        return sum((part.score for part in self.parts), Fraction(0))
+
+    @property
+    def max_score(self) -> Fraction:
+        return sum((part.max_score for part in self.parts), Fraction(0))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Every mistake that was named, once, in order of appearance."""
+        found = [tag for part in self.parts for answer in part.answers for tag in answer.tags]
+        return tuple(dict.fromkeys(single for tag in found for single in tag.split("+")))
+
+    def __str__(self) -> str:
+        from headwork.marking.report_text import marks_text
+
+        return marks_text(self)

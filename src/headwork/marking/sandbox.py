@@ -1,0 +1,115 @@
+"""Somebody's function, run in a process of its own: if it hangs, crashes or eats the memory, only that process ends.
+
+What the child finds comes back as lines of JSON, one at a time, so that what was found before a crash is not lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from headwork.errors import HeadworkError
+
+Message = dict[str, Any]
+Emit = Callable[[Message], None]
+LONGEST_MESSAGE = 1_000_000
+
+
+def in_own_process(work: Callable[[Emit], None], seconds: float, megabytes: int) -> Iterator[Message]:
+    """What `work` emits; then, if it did not end well, {"ended": why}."""
+    if not hasattr(os, "fork"):
+        raise HeadworkError("inspect needs an operating system that can fork a process, such as Linux or macOS")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _child(work, writing, seconds, megabytes)
+    os.close(writing)
+    hung = False
+    try:
+        for line in _lines(reading, time.monotonic() + seconds):
+            if line is None:
+                hung = True
+                break
+            with contextlib.suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    yield message
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)  # this child and no other process
+        _, status = os.waitpid(child, 0)
+    if hung:
+        yield {"ended": f"it did not come back within {seconds:g} s and was stopped"}
+    elif os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
+        yield {"ended": f"it crashed with {signal.Signals(os.WTERMSIG(status)).name}"}
+
+
+def _lines(reading: int, deadline: float) -> Iterator[bytes | None]:
+    """Line by line until the end; None when the time is up."""
+    waiting = b""
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            yield None
+            return
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            return
+        *whole, waiting = (waiting + piece).split(b"\n")
+        yield from whole
+        if len(waiting) > LONGEST_MESSAGE:
+            yield None
+            return
+
+
+def _child(work: Callable[[Emit], None], writing: int, seconds: float, megabytes: int) -> None:
+    """Never returns. Nothing the function prints reaches our own output."""
+    try:
+        faulthandler.disable()  # a crash is reported by us
+        silent = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(silent, stream)
+        _limit(seconds, megabytes)
+
+        def emit(message: Message) -> None:
+            os.write(writing, json.dumps(message).encode() + b"\n")
+
+        try:
+            work(emit)
+        except BaseException as error:  # whatever it is, it is the function's own and is reported
+            emit({"ended": described(error)})
+    finally:
+        os._exit(0)
+
+
+def _limit(seconds: float, megabytes: int) -> None:
+    import resource
+
+    # Libraries map far more than they use: the room is counted from what the process has mapped already.
+    room = _mapped() + megabytes * 1024 * 1024
+    for what, limit in ((resource.RLIMIT_AS, room), (resource.RLIMIT_CPU, int(seconds) + 2), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ValueError, OSError):  # some systems do not know the limit
+            resource.setrlimit(what, (limit, limit))
+
+
+def _mapped() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 8 << 30
+
+
+def described(error: BaseException) -> str:
+    """An error of somebody else's, in one line."""
+    text = " ".join(str(error).split())
+    return f"it raised {type(error).__name__}{': ' if text else ''}{text[:200]}"

@@ -1,0 +1,168 @@
+"""When is a number right? An answer is read as text: "0.88" claims two places.
+
+"last-place"     less than one unit in the last place given, and of at least the places asked for (the default)
+"exact"          the very number: a fraction, a root, or a decimal that terminates
+"2 places"       less than one unit in the second decimal place
+"3 figures"      less than one unit in the third significant figure of the right number
+"0.01 + 1%"      at most so far away, absolutely plus relatively; either may stand alone
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache
+from math import inf, isinf
+
+from headwork.errors import HeadworkError
+from headwork.numbers.closed import Closed, Exact, is_zero
+from headwork.numbers.digits import enclosure, exponent, to_float
+from headwork.numbers.enclosure import interval_context, precisions
+from headwork.numbers.parse import NumberError, parse_number
+from headwork.numbers.surd import Real, Surd
+from headwork.readings.exact import HIDDEN, Entry, Hidden
+
+CLEAR = 1e-9  # float64 decides where the difference is this much clearer than its own noise
+_DECIMAL = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Number:
+    """An answer's number, and how finely it was written."""
+
+    value: Real | Hidden
+    near: float  # its float64
+    places: int | None  # decimal places claimed; None for a fraction, a root or a sum
+
+
+@lru_cache(maxsize=20_000)  # a class writes the same few numbers over and over
+def read_number(text: str | int) -> Number:
+    """A number and the places it claims; "-inf" is what a mask hides with.
+
+    >>> read_number("0.880").places, read_number("6.90e-13").places, read_number("1/3").places
+    (3, 15, None)
+    """
+    words = str(text).strip().replace("−", "-")
+    if words in ("-inf", "-∞"):
+        return Number(HIDDEN, -inf, None)
+    value = parse_number(text)
+    try:
+        near = to_float(value)
+    except OverflowError:
+        raise NumberError(f"'{words[:40]}' is out of range") from None
+    match = _DECIMAL.fullmatch(words)
+    return Number(value, near, len(match[1]) - int(match[2] or 0) if match else None)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """One of the rules above."""
+
+    rule: str = "last-place"
+    places: int = 0
+    figures: int = 0
+    absolute: Fraction = Fraction(0)
+    relative: Fraction = Fraction(0)
+
+    @classmethod
+    def read(cls, text: str) -> Tolerance:
+        """The rule that a sheet names.
+
+        >>> Tolerance.read("0.01 + 1%").relative
+        Fraction(1, 100)
+        """
+        words = text.strip().lower()
+        if words in ("last-place", "exact"):
+            return cls(words)
+        if match := re.fullmatch(r"(\d{1,2}) (places|figures)", words):
+            number = int(match[1])
+            return cls("places", places=number) if match[2] == "places" else cls("figures", figures=number)
+        terms = [term.strip() for term in words.split("+")]
+        if 1 <= len(terms) <= 2 and all(re.fullmatch(r"\d{0,9}\.?\d{1,9}%?", term) for term in terms):
+            relative = sum((Fraction(t[:-1]) / 100 for t in terms if t.endswith("%")), Fraction(0))
+            absolute = sum((Fraction(t) for t in terms if not t.endswith("%")), Fraction(0))
+            return cls("within", absolute=absolute, relative=relative)
+        raise HeadworkError(
+            f"'{text[:40]}' is no tolerance; write last-place, exact, 2 places, 3 figures, 0.01 or 0.01 + 1%"
+        )
+
+    def __str__(self) -> str:
+        if self.rule == "last-place":
+            return "less than one unit away in the last place given, and in at least the places asked for"
+        if self.rule == "exact":
+            return "the exact number"
+        if self.rule == "within":
+            return f"at most {float(self.absolute):g} + {float(self.relative * 100):g} % away"
+        if self.rule == "places":
+            return f"less than one unit away in decimal place {self.places}"
+        return f"less than one unit away in significant figure {self.figures}"
+
+    def room(self, answer: Number, right: float, asked: int) -> Fraction:
+        """How far from the right number the answer may lie."""
+        if self.rule == "last-place":
+            claimed = answer.places
+            return _unit(asked if claimed is None else max(asked, claimed))[0]
+        if self.rule == "places":
+            return _unit(self.places)[0]
+        if self.rule == "figures" and right:
+            return Fraction(10) ** (exponent(Fraction(right)) + 1 - self.figures)
+        return self.absolute + self.relative * abs(Fraction(right)) if self.rule == "within" else Fraction(0)
+
+    def room_near(self, answer: Number, right: float, asked: int) -> float:
+        """The same in float64."""
+        if self.rule == "last-place":
+            return _unit(asked if answer.places is None else max(asked, answer.places))[1]
+        return float(self.room(answer, right, asked))
+
+    def accepts(self, answer: Number, near: float, right: Callable[[], Entry], asked: int) -> bool:
+        """Whether the answer is right. float64 decides what is clear, exact arithmetic, on demand, what is not.
+
+        >>> rule = Tolerance()
+        >>> rule.accepts(read_number("0.67"), 2 / 3, lambda: Fraction(2, 3), 2)
+        True
+        """
+        if isinstance(answer.value, Hidden) or isinf(near):
+            return answer.near == near
+        about = self.room_near(answer, near, asked)
+        apart = abs(answer.near - near)
+        if not abs(apart - about) <= CLEAR * (1 + abs(near)):
+            return apart < about
+        room = self.room(answer, near, asked)
+        exact = right()
+        assert not isinstance(exact, Hidden)
+        if self.rule in ("exact", "within"):
+            return not _beyond(answer.value, exact, room)
+        return _inside(answer.value, exact, room)
+
+
+@cache
+def _unit(places: int) -> tuple[Fraction, float]:
+    """One unit in a decimal place."""
+    return Fraction(10) ** -places, 10.0**-places
+
+
+def _inside(answer: Real, right: Exact, room: Fraction) -> bool:
+    """|answer − right| < room, decided."""
+    return all(_sign(room - side * (right - answer)) > 0 for side in (1, -1))
+
+
+def _beyond(answer: Real, right: Exact, room: Fraction) -> bool:
+    """|answer − right| > room, decided."""
+    return any(_sign(room - side * (right - answer)) < 0 for side in (1, -1))
+
+
+def _sign(number: Exact) -> int:
+    if isinstance(number, Fraction):
+        return (number > 0) - (number < 0)
+    if isinstance(number, Closed) and is_zero(number):
+        return 0
+    assert isinstance(number, Closed | Surd)
+    for bits in precisions():
+        interval = enclosure(number, interval_context(bits))
+        if interval.a > 0:
+            return 1
+        if interval.b < 0:
+            return -1
+    raise AssertionError("unreachable: precisions() never ends")

@@ -1,0 +1,62 @@
+"""Arrays for the tests, and the rule they are judged by."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.engine import oracle
+
+Array = NDArray[Any]
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16]
+
+
+def draws(rng: np.random.Generator, *shapes: tuple[int, ...], dtype: Any = np.float32) -> list[Array]:
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def accumulates(dtype: Any) -> Any:
+    return np.float64 if dtype == np.float64 else np.float32
+
+
+def eps(dtype: Any) -> float:
+    return float(np.finfo(dtype).eps) if np.dtype(dtype) in DTYPES[:3] else 2.0**-7
+
+
+def distance(a: Array, b: Array) -> float:
+    """The largest difference."""
+    return float(differences(a, b).max(initial=0))
+
+
+def spread(a: Array, b: Array) -> float:
+    """The root of the mean square of the differences."""
+    apart = differences(a, b)
+    return float(np.sqrt((apart**2).mean())) if apart.size else 0.0
+
+
+def differences(a: Array, b: Array) -> Array:
+    """|a − b|; NaN and infinities must be in the same places."""
+    a, b = a.astype(np.longdouble), b.astype(np.longdouble)
+    assert a.shape == b.shape
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0, np.abs(a - b))
+    assert np.isfinite(apart).all(), "a number that is not finite where the other has another"
+    return apart
+
+
+def assert_as_good_as_plain(got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
+    """At most twice the error of plain NumPy at the same precision, against a finer type, and a last place.
+
+    The error is the root of the mean square: the largest of a few hundred errors is a matter of luck.
+    """
+    finer, _, _ = oracle.attention(q, k, v, **options)
+    plain = oracle.plain(q, k, v, **options).astype(q.dtype)
+    if options.get("layout") == "bshd" and q.ndim > 2:
+        got = got.swapaxes(-2, -3)
+    size = float(np.abs(finer[np.isfinite(finer)]).max(initial=0))
+    assert spread(got, finer) <= 2 * spread(plain, finer) + eps(q.dtype) * size / 2
+    assert distance(got, finer) <= 2 * distance(plain, finer) + 4 * eps(q.dtype) * size

@@ -1,0 +1,149 @@
+"""The corner cases of ENGINE's table, one by one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwork.engine import attention
+from tests.engine import oracle
+from tests.engine.cases import DTYPES, assert_as_good_as_plain, distance, draws
+
+NAN, INF = np.nan, np.inf
+
+
+def test_a_row_without_a_key_is_zero_and_its_log_sum_minus_infinity() -> None:
+    q, k, v = draws(np.random.default_rng(0), *[(1, 2, 30, 8)] * 3)
+    mask = np.ones((30, 30), bool)
+    mask[[0, 13, 29]] = False
+    for given in (mask, np.where(mask, np.float32(0), -np.float32(INF))):
+        out, lse, weights = attention(q, k, v, mask=given, return_lse=True, return_weights=True)
+        assert (out[..., [0, 13, 29], :] == 0).all()
+        assert (lse[..., [0, 13, 29]] == -INF).all()
+        assert (weights[..., [0, 13, 29], :] == 0).all()
+        assert np.isfinite(lse[..., 1:13]).all()
+        assert_as_good_as_plain(attention(q, k, v, mask=given), q, k, v, mask=given)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@pytest.mark.parametrize("tokens", [1, 3, 40])
+def test_what_is_hidden_cannot_leak(bad: float, tokens: int) -> None:
+    """NaN and infinities in keys and values that may not be read change nothing, whatever hides them."""
+    rng = np.random.default_rng(3)
+    q, k, v = draws(rng, (2, tokens, 16), (2, 200, 16), (2, 200, 16))
+    hidden = rng.random(200) < 0.3
+    spoilt_k, spoilt_v = k.copy(), v.copy()
+    spoilt_k[:, hidden], spoilt_v[:, hidden] = bad, bad
+    additive = np.where(hidden, -INF, rng.standard_normal(200)).astype(np.float32)
+    for mask in (~hidden, additive):
+        assert (attention(q, spoilt_k, spoilt_v, mask=mask) == attention(q, k, v, mask=mask)).all()
+    spoilt_k, spoilt_v = k.copy(), v.copy()
+    spoilt_k[:, 150:], spoilt_v[:, 150:] = bad, bad
+    assert (attention(q, spoilt_k, spoilt_v, lengths=150) == attention(q, k[:, :150], v[:, :150])).all()
+
+
+@pytest.mark.parametrize("bad", [NAN, INF])
+def test_causal_order_and_windows_stop_a_bad_value_at_its_edge(bad: float) -> None:
+    """Within one panel some rows read the key and some do not: only those that do may change."""
+    q, k, v = draws(np.random.default_rng(4), *[(1, 60, 8)] * 3)
+    spoilt = v.copy()
+    spoilt[0, 30, 2] = bad
+    rows = np.arange(60)
+    for options, reads in (
+        ({"causal": True}, rows >= 30),
+        ({"window": (3, 2)}, (rows >= 28) & (rows <= 33)),
+        ({"causal": True, "window": (5, -1)}, (rows >= 30) & (rows <= 35)),
+    ):
+        clean, out = attention(q, k, v, **options), attention(q, k, spoilt, **options)
+        assert (out[0, ~reads] == clean[0, ~reads]).all()
+        assert not np.isfinite(out[0, reads, 2]).any()
+        assert distance(out, oracle.attention(q, k, spoilt, **options)[0]) < 1e-6
+
+
+def test_a_visible_nan_fills_the_rows_that_read_it_and_no_other() -> None:
+    q, k, v = draws(np.random.default_rng(5), *[(1, 50, 8)] * 3)
+    q[0, 7, 3] = NAN
+    k[0, 40, 0] = NAN
+    out = attention(q, k, v, causal=True)
+    wrong = np.isnan(out[0]).all(-1)
+    assert wrong[7]
+    assert wrong[40:].all()
+    assert np.isfinite(np.delete(out[0, :40], 7, axis=0)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_scores_that_overflow_give_the_limit(dtype: Any, tokens: int) -> None:
+    """The exact scores are far apart: the largest takes all the weight, also when all of them are −∞ as
+    numbers.
+    """
+    huge = np.finfo(dtype).max ** 0.6
+    k = (np.array([[1, 0], [0, 1], [-1, -1]]) * huge).astype(dtype)
+    v = np.eye(3, dtype=dtype)
+    q = (np.array([[2, 1], [1, 2], [-3, -2], [-1, -1]]) * huge).astype(dtype)[np.arange(tokens) % 4]
+    expected = np.array([0, 1, 2, 2])[np.arange(tokens) % 4]
+    out, lse = attention(q, k, v, return_lse=True)
+    assert (out == np.eye(3)[expected]).all()
+    assert (lse == INF).all()
+    below, lse = attention(-np.abs(q), np.abs(k[:2]), v[:2], return_lse=True)
+    assert (below[:3, :2] == np.eye(3, dtype=dtype)[[1, 0, 1], :2][: len(below)]).all()
+    assert (lse == -INF).all()
+
+
+def test_values_near_the_largest_number_do_not_overflow() -> None:
+    q, k, v = draws(np.random.default_rng(6), (1, 30, 8), (1, 500, 8), (1, 500, 8))
+    k *= 10
+    v = np.full_like(v, np.float32(3e38))
+    assert np.allclose(attention(q, k, v), 3e38, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_large_scores_are_as_good_as_plain(dtype: Any) -> None:
+    """Scores that rise along the keys make the running maximum move again and again."""
+    q, k, v = draws(np.random.default_rng(8), (1, 30, 8), (1, 400, 8), (1, 400, 8), dtype=dtype)
+    k = (k.astype(np.float32) * np.linspace(0, 30, 400, dtype=np.float32)[:, None]).astype(dtype)
+    assert_as_good_as_plain(attention(q, k, v), q, k, v)
+
+
+@pytest.mark.parametrize("scale", [0, -1.5, 3, 1e-6])
+def test_any_scale(scale: float) -> None:
+    q, k, v = draws(np.random.default_rng(9), *[(2, 33, 8)] * 3)
+    assert_as_good_as_plain(attention(q, k, v, scale=scale), q, k, v, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((0, 8), (5, 8), (5, 4)),
+        ((3, 8), (0, 8), (0, 4)),
+        ((3, 0), (5, 0), (5, 4)),
+        ((3, 8), (5, 8), (5, 0)),
+        ((2, 0, 8), (2, 5, 8), (2, 5, 4)),
+        ((0, 3, 8), (0, 5, 8), (0, 5, 4)),
+        ((0, 2, 3, 8), (0, 2, 5, 8), (0, 2, 5, 4)),
+        ((2, 2, 3, 8), (2, 1, 0, 8), (2, 1, 0, 4)),
+        ((4, 0, 3, 8), (4, 2, 5, 8), (4, 2, 5, 4)),
+    ],
+)
+def test_empty_axes(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> None:
+    arrays = tuple(draws(np.random.default_rng(10), q, k, v))
+    out, lse, weights = attention(*arrays, return_lse=True, return_weights=True)
+    assert out.shape == (*q[:-1], v[-1])
+    assert lse.shape == q[:-1]
+    assert weights.shape == (*q[:-1], k[-2])
+    if k[-2] == 0:
+        assert (out == 0).all()
+        assert (lse == -INF).all()
+    assert_as_good_as_plain(out, arrays[0], arrays[1], arrays[2])
+
+
+def test_empty_lengths_and_rows_beyond_every_key() -> None:
+    q, k, v = draws(np.random.default_rng(11), *[(3, 1, 5, 8)] * 3)
+    out, lse = attention(q, k, v, lengths=[0, 5, 2], return_lse=True)
+    assert (out[0] == 0).all()
+    assert (lse[0] == -INF).all()
+    assert_as_good_as_plain(out, q, k, v, lengths=[0, 5, 2])
+    out = attention(q, k, v, causal=True, offset=-3)
+    assert (out[:, :, :3] == 0).all()
+    assert_as_good_as_plain(out, q, k, v, causal=True, offset=-3)
+    assert (attention(q, k, v, window=(1, 1), offset=100) == 0).all()

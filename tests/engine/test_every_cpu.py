@@ -1,0 +1,27 @@
+"""The whole suite again on the other code paths: NumPy, and the narrowest vectors."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwork.engine import backend
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("cpu", ["numpy", "baseline"])
+def test_the_suite_passes_on(cpu: str) -> None:
+    if not backend().native or "HEADWORK_CPU" in os.environ:
+        return  # this is already a run on a chosen path
+    options = ["-q", "-x", "-p", "no:cacheprovider", f"--ignore={__file__}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(HERE)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HEADWORK_CPU": cpu},
+        cwd=HERE.parent.parent,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -1,0 +1,186 @@
+"""The catalogue: every tag is there, every rewrite does what NumPy says the mistake does."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from headwork.marking import mistakes, slips
+from headwork.marking.mistakes import CATALOGUE
+from headwork.marking.predict import Graph, float_handed
+from headwork.sheets.fields import read_problem
+from headwork.sheets.ready import Ready
+
+Array = NDArray[np.float64]
+
+TAGS = """
+forgot-scale scaled-by-d_k scaled-by-sqrt-d_model softmax-columns softmax-everything no-exponential
+mask-after-softmax mask-flipped mask-inverted k-not-transposed q-k-swapped projection-transposed heads-strided
+heads-reordered joined-by-rows heads-added split-before-projection merged-untransposed forgot-output-projection
+forgot-bias sign one-entry swapped-entries transposed early-rounding
+"""
+
+
+def test_the_tags_are_stable() -> None:
+    assert [*CATALOGUE, *slips.ADVICE] == TAGS.split()
+
+
+def test_every_mistake_has_an_example_that_is_run() -> None:
+    examples = {test.name.rpartition(".")[2] for test in doctest.DocTestFinder().find(mistakes) if test.examples}
+    assert {tag.replace("-", "_") for tag in CATALOGUE} <= examples
+    assert doctest.testmod(mistakes).failed == 0
+
+
+@pytest.mark.parametrize("advice", [*(m.advice for m in CATALOGUE.values()), *slips.ADVICE.values()])
+def test_advice_never_accuses(advice: str) -> None:
+    assert "you" not in advice.lower().split()
+    assert advice.endswith((".", "…"))
+
+
+def softmax(s: Array, axis: int | None = -1) -> Array:
+    e = np.exp(s - s.max())
+    return np.asarray(e / e.sum(axis=axis, keepdims=axis is not None))
+
+
+TOKENS, D, HEADS = 3, 6, 2
+RNG = np.random.default_rng(3)
+X = RNG.integers(-2, 3, (TOKENS, D)).astype(float)
+W = {role: RNG.integers(-2, 3, (D, D)).astype(float) / 4 for role in ("W_Q", "W_K", "W_V", "W_O")}
+B = {role: RNG.integers(1, 4, (D,)).astype(float) for role in ("b_Q", "b_K", "b_V", "b_O")}
+HIDDEN = np.triu(np.full((TOKENS, TOKENS), -np.inf), 1)
+
+
+def layer(
+    *,
+    scale: float = 3**0.5,
+    attend: Any = softmax,
+    after: Array | None = None,
+    hidden: Array = HIDDEN,
+    transposed: tuple[str, ...] = (),
+    split: Any = lambda wide: np.split(wide, HEADS, axis=1),
+    merge: Any = lambda heads: np.concatenate(heads, axis=1),
+    project: bool = True,
+    biases: bool = True,
+    score: Any = lambda q, k: q @ k.T,
+    wide: Any = None,
+) -> Array:
+    """The layer in plain NumPy, with a knob for every mistake."""
+    w = {role: matrix.T if role in transposed else matrix for role, matrix in W.items()}
+    b = B if biases else dict.fromkeys(B, 0.0)
+    made = [(wide(X, w[f"W_{r}"]) if wide else X @ w[f"W_{r}"]) + b[f"b_{r}"] for r in "QKV"]
+    Q, K, V = (split(m) for m in made)
+    weights = [attend(score(q, k) / scale + hidden) for q, k in zip(Q, K, strict=True)]
+    if after is not None:
+        weights = [p * after for p in weights]
+    joined = merge([p @ v for p, v in zip(weights, V, strict=True)])
+    return np.asarray(joined @ w["W_O"] + b["b_O"] if project else joined)
+
+
+def block_diagonal(x: Array, w: Array) -> Array:
+    n = D // HEADS
+    return np.concatenate([x[:, i : i + n] @ w[i : i + n, i : i + n] for i in range(0, D, n)], axis=1)
+
+
+def share(s: Array) -> Array:
+    seen = np.where(np.isneginf(s), 0, s)
+    return np.asarray(seen / seen.sum(axis=1, keepdims=True))
+
+
+NO = np.zeros_like(HIDDEN)
+EXPECTED = {
+    "forgot-scale": layer(scale=1),
+    "scaled-by-d_k": layer(scale=3),
+    "scaled-by-sqrt-d_model": layer(scale=6**0.5),
+    "softmax-columns": layer(attend=lambda s: softmax(s, 0)),
+    "softmax-everything": layer(attend=lambda s: softmax(s, None)),
+    "no-exponential": layer(attend=share),
+    "mask-after-softmax": layer(hidden=NO, after=np.tril(np.ones_like(HIDDEN))),
+    "mask-flipped": layer(hidden=HIDDEN.T),
+    "k-not-transposed": layer(score=lambda q, k: q @ k),
+    "q-k-swapped": layer(score=lambda q, k: k @ q.T),
+    "projection-transposed": layer(transposed=("W_Q", "W_K", "W_V")),
+    "heads-strided": layer(split=lambda wide: [wide[:, i::HEADS] for i in range(HEADS)]),
+    "heads-reordered": layer(merge=lambda heads: np.concatenate(heads[::-1], axis=1)),
+    "merged-untransposed": layer(merge=lambda heads: np.stack(heads).reshape(TOKENS, D)),
+    "split-before-projection": layer(wide=block_diagonal),
+    "forgot-bias": layer(biases=False),
+}
+
+
+def ready() -> Ready:
+    given: dict[str, Any] = {"X": [[str(x) for x in row] for row in X]}
+    given |= {role: [[str(x) for x in row] for row in matrix] for role, matrix in W.items()}
+    given |= {role: [str(x) for x in row] for role, row in B.items()}
+    table = {"formula": "multi_head_blocks", "heads": HEADS, "mask": "causal", "given": given}
+    return Ready(read_problem({**table, "part": [{"label": "a", "find": ["output"]}]}, ""))
+
+
+def test_without_a_mistake_the_graph_is_the_layer() -> None:
+    problem = ready()
+    assert Graph(problem.last).value(problem.last, float_handed(problem.handed)) == pytest.approx(layer())
+
+
+@pytest.mark.parametrize("tag", EXPECTED)
+def test_a_mistake_does_what_numpy_does(tag: str) -> None:
+    problem = ready()
+    mistaken = Graph(CATALOGUE[tag].made_in(problem.last)[0])
+    assert mistaken.value(problem.last, float_handed(problem.handed)) == pytest.approx(EXPECTED[tag])
+    assert EXPECTED[tag] != pytest.approx(layer(), abs=0.01)
+
+
+def test_an_inverted_mask_reads_only_what_is_hidden() -> None:
+    """The last token may then read nothing, and its weights are all 0."""
+    problem = ready()
+    mistaken = Graph(CATALOGUE["mask-inverted"].made_in(problem.last)[0])
+    weights = mistaken.value(problem.steps["weights", 0], float_handed(problem.handed))
+    assert np.all(np.tril(weights) == 0)
+    assert weights.sum(axis=1) == pytest.approx([1, 1, 0])
+
+
+def test_leaving_out_the_output_projection_keeps_or_drops_its_bias() -> None:
+    problem = ready()
+    kept, dropped = (
+        Graph(graph).value(problem.last, float_handed(problem.handed))
+        for graph in CATALOGUE["forgot-output-projection"].made_in(problem.last)
+    )
+    assert dropped == pytest.approx(layer(project=False))
+    assert kept == pytest.approx(dropped + B["b_O"])
+
+
+def test_a_mistake_can_be_made_in_one_head() -> None:
+    problem = ready()
+    handed = float_handed(problem.handed)
+    _, first, second = (Graph(g) for g in CATALOGUE["forgot-scale"].made_in(problem.last))
+    one, other = problem.steps["weights", 0], problem.steps["weights", 1]
+    right = Graph(problem.last)
+    assert first.value(other, handed) == pytest.approx(right.value(other, handed))
+    assert first.value(one, handed) != pytest.approx(right.value(one, handed))
+    assert second.value(one, handed) == pytest.approx(right.value(one, handed))
+
+
+def test_no_occasion_no_mistake() -> None:
+    """One unmasked head without biases: nothing to strip, split, join or mask."""
+    table = {"formula": "scaled_dot_product", "given": {"Q": [[1, 2]], "K": [[1, 2], [3, 4], [5, 6]], "V": [[1]] * 3}}
+    last = Ready(read_problem({**table, "part": [{"find": ["head_output"]}]}, "")).last
+    made = {tag for tag, mistake in CATALOGUE.items() if mistake.made_in(last)}
+    assert made == {"forgot-scale", "scaled-by-d_k", "softmax-columns", "softmax-everything", "no-exponential"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "slip"),
+    [
+        ([[1, 2, 3], [4, -5, 6]], ["sign"]),
+        ([[1, 2, 3], [4, 7, 6]], ["one-entry"]),
+        ([[1, 2, 3], [6, 5, 4]], ["swapped-entries"]),
+        ([[1, 4], [2, 5], [3, 6]], ["transposed"]),
+        ([[1, 2, 3], [4, 5, 6]], []),
+        ([[3, 1, 2], [4, 5, 6]], []),
+    ],
+)
+def test_slips_of_the_pen(answer: list[list[float]], slip: list[str]) -> None:
+    given = np.array(answer, float)
+    assert list(slips.slips(given, np.array([[1.0, 2, 3], [4, 5, 6]]), np.full(given.shape, 0.01))) == slip
