@@ -289,3 +289,12 @@ def test_matrices_have_brackets_on_both_sides(page: Any) -> None:
 
 def test_size() -> None:
     assert len(working_html(solve("thinking-machine")).encode()) < 400_000
+
+
+def test_a_large_sheet_stays_a_page() -> None:
+    """Too large to be followed by hand, it is shown without the pointing; a smaller one beside it keeps it."""
+    wide = [[1] * 40 for _ in range(40)]
+    sheet = f'formula = "dot_product"\n[given]\nQ = {wide}\nK = {wide}\nV = {wide}\n[[part]]\nfind = ["scores"]'
+    page = working_html(solve(parse_sheet(sheet, "wide")))
+    assert len(page.encode()) < 1_000_000
+    assert 'id="how"' not in page
