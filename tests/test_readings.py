@@ -79,7 +79,7 @@ def by_einsum(table: dict[str, Any]) -> Any:
 
 
 @given(problems())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_exact_values_and_an_independent_einsum_agree(drawn: Drawn) -> None:
     ready = Ready(drawn.problem)
     closed = exact(ready.last, ready.handed)
@@ -90,7 +90,7 @@ def test_exact_values_and_an_independent_einsum_agree(drawn: Drawn) -> None:
 
 
 @given(problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_shapes_are_those_of_the_arrays(drawn: Drawn) -> None:
     ready = Ready(drawn.problem)
     floats = values(ready.last, {step: as_floats(matrix) for step, matrix in ready.handed.items()})
@@ -147,7 +147,7 @@ def worked_by_loops(op: Any, inputs: list[Any]) -> Any:
 
 
 @given(problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_counts_are_what_loops_do(drawn: Drawn) -> None:
     """Every step done in plain Python on numbers that count their own operations."""
     ready = Ready(drawn.problem)
@@ -199,7 +199,7 @@ def test_softmax_runs_along_any_axis(axis: int | None, sums: int) -> None:
 
 
 @given(problems())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_entry_is_told_from_where_it_came(drawn: Drawn) -> None:
     """The numbers that an entry names are the ones at the places it names, and lead to its value."""
     ready = Ready(drawn.problem)

@@ -198,7 +198,7 @@ KEYS = [
 
 
 @given(st.sampled_from(KEYS), junk)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_value_for_any_key_solves_or_is_refused(key: str, value: Any) -> None:
     """Whatever stands at a key, the outcome is a working or a HeadworkError: never another exception."""
     table = {**copy.deepcopy(TABLE), key: value}
@@ -207,7 +207,7 @@ def test_any_value_for_any_key_solves_or_is_refused(key: str, value: Any) -> Non
 
 
 @given(st.sampled_from(["X", "W_Q", "b_Q", "context", "weights", "weights_1", "Q", "W_O", "mask"]), junk)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_value_for_any_matrix_solves_or_is_refused(key: str, value: Any) -> None:
     table = copy.deepcopy(TABLE)
     table["given"][key] = value

@@ -1,7 +1,8 @@
 """Multi-head attention, worked: by hand, in the open, at full speed.
 
-`solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two
-formulas; `attention` is the same computation, fused, for arrays of real size.
+`solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two formulas;
+`mark` marks answers and `inspect` somebody's code;
+`attention` is the same computation, fused, for arrays of real size.
 """
 
 from importlib import import_module

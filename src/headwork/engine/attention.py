@@ -35,21 +35,19 @@ def attention(
     are one head. float16, bfloat16, float32 or float64, any strides; sums are float32, or float64 for
     float64. A token that may read no key gives zeros.
 
-    mask            what broadcasts to (…, heads, tokens, keys): Boolean, True = may be read; or added to the
-    scores. causal          token i reads keys up to its own position i + offset. True where tokens = keys;
-    otherwise
-                    "top_left" (offset 0), "bottom_right" (offset keys − tokens), or True with an explicit
-                    offset.
-    offset          the key position of token 0, a number or one for every batch item.
-    window          (left, right): keys from position − left to position + right, −1 = all on that side.
-    scale           1/√d_k unless given.
-    softcap         scores become softcap · tanh(scores / softcap), after the scale and before the mask.
-    lengths         how many keys of each batch item are real; the rest is never read.
-    layout          "bshd" for (…, tokens, heads, d) in and out.
-    return_lse      also the natural log-sum-exp of each row of scores, (…, heads, tokens); −∞ where no key
-    is read. return_weights  also the weights, (…, heads, tokens, keys): this stores the whole matrix.
-    threads         how many at most; the result does not depend on it.
-    out             an array for the result.
+    mask            what broadcasts to (…, heads, tokens, keys): Boolean, True = may be read; or added to the scores
+    causal          token i reads keys up to its own position i + offset: True where tokens = keys, otherwise
+                    "top_left" (offset 0), "bottom_right" (offset keys − tokens), or True with an explicit offset
+    offset          the key position of token 0: a number, or one for every batch item
+    window          (left, right): keys from position − left to position + right; −1 = all on that side
+    scale           1/√d_k unless given
+    softcap         scores become softcap·tanh(scores/softcap), after the scale and before the mask
+    lengths         how many keys of each batch item are real; the rest is never read
+    layout          "bshd" for (…, tokens, heads, d) in and out
+    return_lse      also the natural log-sum-exp of each row of scores, (…, heads, tokens); −∞ where no key is read
+    return_weights  also the weights, (…, heads, tokens, keys): this stores the whole matrix
+    threads         how many at most; the result does not depend on it
+    out             an array for the result
 
     >>> import numpy as np
     >>> x = np.array([[1.0, 0.0], [0.0, 1.0]])
@@ -57,11 +55,12 @@ def attention(
     array([[0.731, 0.269],
            [0.269, 0.731]])
     """
-    plain = mask is None and scale is None and lengths is None and softcap is None and window is None
-    if plain and kernel is not None and offset is None and threads is None and out is None and layout == "bhsd":
+    untouched = mask is None and offset is None and window is None and scale is None and softcap is None
+    only_out = lengths is None and threads is None and out is None and not return_lse and not return_weights
+    if untouched and only_out and layout == "bhsd" and kernel is not None and (causal is False or causal is True):
         # Most calls ask for nothing more, and small ones should not pay for the questions.
-        result = None if return_lse or return_weights else kernel.plain(q, k, v, causal is True, DEFAULT_THREADS)
-        if result is not None and causal in (False, True):
+        result = kernel.plain(q, k, v, causal, DEFAULT_THREADS)
+        if result is not None:
             return result
     call = checked(
         q,

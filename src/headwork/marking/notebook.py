@@ -20,7 +20,7 @@ def notebook_answers(text: str) -> dict[str, Any]:
     try:
         import nbformat
     except ImportError:
-        raise HeadworkError("is a notebook; to read one, run: pip install 'headwork[notebook]'") from None
+        raise HeadworkError("is a notebook; to read one, run: pip install 'headwork[pages]'") from None
     try:
         notebook = nbformat.reads(text, as_version=4)
     except RecursionError:

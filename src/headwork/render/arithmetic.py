@@ -78,8 +78,8 @@ def _softmax(line: Arithmetic, style: Style) -> list[str]:
         return ["= e^(−∞) / … = 0   hidden by the mask"]
     assert isinstance(line.op, Softmax)
     if not line.op.exponential:
-        below = " + ".join(_number(s, style) for s in summed if not isinstance(s, Hidden))
-        return [f"= {_number(own, style)} / ({below})"]
+        plain = " + ".join(_number(s, style) for s in summed if not isinstance(s, Hidden))
+        return [f"= {_number(own, style)} / ({plain})"]
     seen = [s for s in summed if isinstance(s, Fraction | Surd)]
     below = " + ".join(_power(s, style) for s in seen)
     exact = all(cell(s, style)[1] for s in seen)
