@@ -23,7 +23,7 @@ LAYERS = [
     ["notation"],
     ["readings", "formulas", "build"],
     ["why_scale", "proofs", "sheets"],
-    ["working", "solving", "configure"],
+    ["working", "solving", "configure", "one_step"],
     ["marking", "render"],
     ["web", "cli", "testing"],
 ]

@@ -91,8 +91,8 @@ void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const La
     const int64_t here = least(key_block, keys - block);
     for (int i = 0; i < width; ++i) {
         T *row = rows + i * key_block;
-        if (i >= count) {
-            for (int64_t key = 0; key < key_block; ++key) row[key] = 0;
+        if (i >= count) { // as in see_range
+            __builtin_memcpy(row, rows + (count - 1) * key_block, key_block * sizeof(T));
         } else if ((mask.type == HW_FLOAT64) == (sizeof(T) == 8)) {
             with_type<T>(mask.type, [&](auto stored) {
                 read_row<T, typename decltype(stored)::Type>(row, lanes[i].mask + block * mask.column, mask.column, here);

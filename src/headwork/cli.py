@@ -157,6 +157,7 @@ def count(
     from headwork import configure
 
     if sheet is not None:
+        _not_for_a_sheet(plot)
         _show_sheet(sheet, "count")
         return
     sizes = _sizes(batch=batch, tokens=tokens, keys=keys, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v)
@@ -213,6 +214,7 @@ def moments(
 ) -> None:
     """Why √d_k: mean and variance, derived and sampled."""
     if sheet is not None:
+        _not_for_a_sheet(plot)
         _show_sheet(sheet, "moments", own_parts=True)
         return
     from headwork import configure
@@ -253,6 +255,11 @@ def bench(
 app.command()(marking.inspect)
 app.command()(marking.mark)
 app.command()(marking.new)
+
+
+def _not_for_a_sheet(plot: Path | None) -> None:
+    if plot is not None:
+        raise HeadworkError("--plot runs through many sizes, and a sheet has its own; leave the sheet out")
 
 
 def _sizes(**sizes: str | None) -> dict[str, Any]:

@@ -51,7 +51,8 @@ def differences(a: Array, b: Array) -> Array:
 def assert_as_good_as_plain(got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
     """At most twice the error of plain NumPy at the same precision, against a finer type, and a last place.
 
-    The error is the root of the mean square: the largest of a few hundred errors is a matter of luck.
+    The error is the root of the mean square: the largest of a few hundred errors is a matter of luck. That one is only
+    held to last places of the largest value, the size of the terms of the sum.
     """
     finer, _, _ = oracle.attention(q, k, v, **options)
     plain = oracle.plain(q, k, v, **options).astype(q.dtype)
@@ -59,4 +60,5 @@ def assert_as_good_as_plain(got: Array, q: Array, k: Array, v: Array, **options:
         got = got.swapaxes(-2, -3)
     size = float(np.abs(finer[np.isfinite(finer)]).max(initial=0))
     assert spread(got, finer) <= 2 * spread(plain, finer) + eps(q.dtype) * size / 2
-    assert distance(got, finer) <= 2 * distance(plain, finer) + 4 * eps(q.dtype) * size
+    terms = float(np.abs(v[np.isfinite(v)].astype(np.float64)).max(initial=0))
+    assert distance(got, finer) <= 2 * distance(plain, finer) + 2 * eps(q.dtype) * terms

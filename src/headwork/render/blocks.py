@@ -91,9 +91,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Heat:
-    """Weights as a heat map."""
+    """Weights as a heat map, rows and columns counted from `first_index`."""
 
     equation: Equation
+    first_index: int
 
 
 @dataclass(frozen=True)

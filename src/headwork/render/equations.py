@@ -27,7 +27,7 @@ def equation_display(equation: Equation, style: Style, key: str, room: int | Non
     value, exact = grid(equation.value, style, key)
     if not formula:
         first, *more = _fitting(value, room, "=")
-        return Display((Aligned(name, (first,), (", as given", *remark)), *_under(more)), equation, key)
+        return Display((Aligned(name, (first,), ("as given ", *remark)), *_under(more)), equation, key)
     top = Aligned(name, (_after("=", read_maths(formula)),), remark)
     operands = _operands(equation, style, key, room)
     pieces = _fitting(value, room, "=" if exact else "≈")

@@ -21,7 +21,10 @@ def _blocks(thing: object) -> list[Block]:
     if isinstance(thing, Working):
         return list(page(thing))
     if isinstance(thing, ProblemWorking):
-        return [Title(thing.problem.title), *problem_blocks(thing, Layout(Style(thing.problem.places)))]
+        return [
+            Title(thing.problem.title),
+            *problem_blocks(thing, Layout(Style(thing.problem.places), first_index=thing.notation.first_index)),
+        ]
     assert isinstance(thing, Line)
     return list(line_blocks(thing, Layout(Style())))
 

@@ -14,12 +14,12 @@ WIDEST = 320.0
 MARGIN = 22.0
 
 
-def heat_map(equation: Equation, first_index: int = 1) -> Drawing:
+def heat_map(equation: Equation, first_index: int) -> Drawing:
     """The squares of a matrix of weights: the fuller, the larger."""
     assert equation.value is not None
     rows, columns = len(equation.value), len(equation.value[0])
     side = max(SMALLEST, min(LARGEST, WIDEST / columns))
-    words = f"Heat map of {equation.name}, {rows} by {columns}: " + _largest(equation)
+    words = f"Heat map of {equation.name}, {rows} by {columns}: " + _largest(equation, first_index)
     drawing = Drawing(f"{equation.name} as a heat map", words, MARGIN + columns * side + 10, MARGIN + rows * side + 6)
     drawing.width = max(drawing.width, 60.0)
     for i, row in enumerate(equation.value):
@@ -36,10 +36,10 @@ def _share(entry: Entry) -> float:
     return 0.0 if isinstance(entry, Hidden) else min(1.0, max(0.0, to_float(entry)))
 
 
-def _largest(equation: Equation) -> str:
+def _largest(equation: Equation, first_index: int) -> str:
     assert equation.value is not None
     tops = []
-    for i, row in enumerate(equation.value, 1):
+    for i, row in enumerate(equation.value, first_index):
         shares = [_share(entry) for entry in row]
-        tops.append(f"row {i} is fullest in column {shares.index(max(shares)) + 1}")
+        tops.append(f"row {i} is fullest in column {shares.index(max(shares)) + first_index}")
     return "; ".join(tops[:8]) + "."

@@ -82,8 +82,8 @@ def _prose(prose: Prose) -> str:
 
 
 def _line(line: Aligned) -> str:
-    left = mathml(line.left) if line.left is not None else ""
-    pieces = "".join(f'<span class="piece">{mathml(piece)}</span>' for piece in line.pieces)
+    left = mathml(line.left, display=True) if line.left is not None else ""
+    pieces = "".join(f'<span class="piece">{mathml(piece, display=True)}</span>' for piece in line.pieces)
     remark = f'<span class="remark">{_prose(line.remark)}</span>' if line.remark else ""
     return f'<span class="left">{left}</span><span class="right">{pieces}{remark}</span>'
 
@@ -124,7 +124,7 @@ def _picture(picture: Picture) -> str:
 def _heat(heat: Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f'<figure class="heat">{heat_map(heat.equation).svg()}</figure>'
+    return f'<figure class="heat">{heat_map(heat.equation, heat.first_index).svg()}</figure>'
 
 
 BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {

@@ -118,7 +118,7 @@ def _picture(picture: Picture) -> str:
         return ""
     blocks = []
     for heading, lines in picture_lines(picture.diagram):
-        title = rf"\emph{{{escaped(heading)}}}\par" + "\n" if heading else ""
+        title = rf"\emph{{{escaped(heading)}}}\par\nobreak" + "\n" if heading else ""
         blocks.append(title + _entries(Entries(tuple(lines))))
     return "\n\n".join(blocks)
 

@@ -8,10 +8,14 @@ from typing import Any
 
 from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
 
+STILL = ' stretchy="false"'
+OPENING = (Sign("("), Sign("["))
+FULL = ' displaystyle="true"'
 
-def mathml(maths: Maths) -> str:
-    """A whole formula."""
-    return f"<math>{_node(maths)}</math>"
+
+def mathml(maths: Maths, *, display: bool = False) -> str:
+    """A whole formula; fractions stand at full size in a display."""
+    return f"<math{FULL if display else ''}>{_node(maths)}</math>"
 
 
 def _node(maths: Maths) -> str:
@@ -30,8 +34,16 @@ def _words(words: Words) -> str:
 
 
 def _sign(sign: Sign) -> str:
-    still = ' stretchy="false"' if sign.text == "|" else ""
-    return f"<mo{still}>{escape(sign.text)}</mo>"
+    return f"<mo{STILL if sign.text in '|()[]' else ''}>{escape(sign.text)}</mo>"
+
+
+def _row(row: Row) -> str:
+    """Side by side; brackets grow with a fraction or a matrix between them, and only then."""
+    inside = "".join(map(_one, row.items[1:-1]))
+    if len(row.items) == 3 and row.items[0] in OPENING and ("<mfrac" in inside or "<mtable" in inside):
+        first, last = (f"<mo>{sign.text}</mo>" for sign in (row.items[0], row.items[2]) if isinstance(sign, Sign))
+        return first + inside + last
+    return "".join(map(_one, row.items))
 
 
 def _grid(grid: Grid) -> str:
@@ -58,7 +70,7 @@ NODES: Mapping[type[Maths], Callable[[Any], str]] = {
     Sign: _sign,
     Words: _words,
     Gap: lambda gap: f"<mphantom><mn>{escape(gap.text)}</mn></mphantom>",
-    Row: lambda row: "".join(map(_one, row.items)),
+    Row: _row,
     Below: lambda node: f"<msub>{_one(node.base)}{_one(node.script)}</msub>",
     Above: lambda node: f"<msup>{_one(node.base)}{_one(node.script)}</msup>",
     Ratio: lambda ratio: f"<mfrac>{_one(ratio.over)}{_one(ratio.under)}</mfrac>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from base64 import b64encode
@@ -86,7 +87,7 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Heat):
         from headwork.render.heat import heat_map
 
-        return _image(heat_map(block.equation))
+        return _image(heat_map(block.equation, block.first_index))
     written = block_markdown(block).replace("$`", "$").replace("`$", "$")
     return _MATHS.sub(lambda found: f"$$\n{found[1]}\n$$", written)
 
@@ -115,10 +116,12 @@ def _recomputed(equation: Equation, known: Known) -> Iterator[tuple[str, str]]:
     if equation.op is None:
         yield "code", _given(equation, known)
         return
+    if any(operand.value is None for operand in equation.operands):
+        return  # on a key the way is left out, and nothing is left to work it out from
     before = [line for operand in equation.operands for line in _fetched(operand, known)]
     inputs = [_variable(operand.name) for operand in equation.operands]
     name = _variable(equation.name)
-    worked = f"{name} = step({_quoted(equation.name)}, {', '.join([OPS[type(equation.op)](equation), *inputs])})"
+    worked = f"{name} = step({_quoted(equation.name)}, {', '.join([_op(equation), *inputs])})"
     known[str(equation.name)] = equation.value
     yield "code", "\n".join([*before, worked, name])
     tensors = [f"tensor({source})" for source in inputs]
@@ -168,32 +171,18 @@ def _number(entry: Entry) -> str:
     return json.dumps(significant(entry, 15))
 
 
-def _divisor(equation: Equation) -> str:
-    assert isinstance(equation.op, Divide)
-    by = equation.op.by
-    return f'Root({by.of}, "{by.name}")' if isinstance(by, Root) else f"parse_number({_number(by)})"
-
-
-def _axis(equation: Equation) -> str:
-    assert isinstance(equation.op, Softmax)
-    return str(-2 if equation.upright else equation.op.axis)
-
-
-def _split(equation: Equation) -> str:
-    assert isinstance(equation.op, Split)
-    return f"Split({equation.op.part}, {equation.op.of})"
-
-
-OPS: Mapping[type[Op], Callable[[Equation], str]] = {
-    Given: lambda equation: "",
-    MatMul: lambda equation: "MatMul()",
-    Transpose: lambda equation: "Transpose()",
-    Divide: lambda equation: f"Divide({_divisor(equation)})",
-    Add: lambda equation: "Add()",
-    Softmax: lambda equation: f"Softmax({_axis(equation)})",
-    Split: _split,
-    Join: lambda equation: "Join()",
-}
+def _op(equation: Equation) -> str:
+    """The operation as Python: Softmax(), Split(part=1, of=2)."""
+    op = equation.op
+    assert op is not None
+    if isinstance(op, Softmax) and equation.upright:
+        op = dataclasses.replace(op, axis=-2)
+    if isinstance(op, Divide) and not isinstance(op.by, Root):
+        return f"Divide(parse_number({_number(op.by)}))"
+    if isinstance(op, Divide) and isinstance(op.by, Root):
+        return f'Divide(Root({op.by.of}, "{op.by.name}"))'
+    told = [f for f in dataclasses.fields(op) if getattr(op, f.name) != f.default]
+    return f"{type(op).__name__}({', '.join(f'{f.name}={getattr(op, f.name)!r}' for f in told)})"
 
 
 def _torch_divide(equation: Equation, scores: str) -> str:
@@ -207,8 +196,9 @@ def _torch_divide(equation: Equation, scores: str) -> str:
 
 
 def _torch_softmax(equation: Equation, scores: str) -> str:
-    axis = _axis(equation)
-    if axis == "None":
+    assert isinstance(equation.op, Softmax)
+    axis = -2 if equation.upright else equation.op.axis
+    if axis is None:
         return f"torch.softmax({scores}.flatten(), 0).reshape({scores}.shape)"
     return f"torch.softmax({scores}, {axis})"
 

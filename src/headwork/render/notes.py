@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwork.readings.exact import Hidden
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 
 MOST_NOTES = 8  # a page of saturated weights makes its point with the first few
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def near_notes(near: Sequence[Near]) -> list[str]:
+    """A sentence for each of the first few, and how many more there are."""
+    more = len(near) - MOST_NOTES
+    return [*map(near_text, near[:MOST_NOTES]), *([f"and {more} more like these"] if more > 0 else [])]
 
 
 def near_text(near: Near) -> str:

@@ -28,7 +28,7 @@ from headwork.render.equations import arithmetic_display, equation_display, grid
 from headwork.render.formula_text import formula_text
 from headwork.render.maths import Maths, Prose, Row, Sign
 from headwork.render.matrices import columns_that_fit
-from headwork.render.notes import MOST_NOTES, count_texts, near_text, size_words
+from headwork.render.notes import count_texts, near_notes, size_words
 from headwork.render.reading import read_maths, read_prose
 from headwork.working import (
     Argument,
@@ -55,6 +55,7 @@ class Layout:
 
     style: Style
     room: int | None = None
+    first_index: int = 1
     keys: Iterator[str] = field(default_factory=lambda: (f"e{n}" for n in count(1)))
 
 
@@ -73,7 +74,7 @@ def laid_out(
     """Each problem with its number, where there are several, and its layout."""
     keys = (f"e{n}" for n in count(1))
     for number, problem in enumerate(working.problems, 1):
-        layout = Layout(Style(problem.problem.places, exact), room, keys)
+        layout = Layout(Style(problem.problem.places, exact), room, problem.notation.first_index, keys)
         yield number if len(working.problems) > 1 else None, layout, problem
 
 
@@ -110,15 +111,17 @@ def _named(equation: Equation, layout: Layout) -> Maths:
 
 def _equation(equation: Equation, layout: Layout) -> Iterator[Block]:
     yield equation_display(equation, layout.style, next(layout.keys), layout.room)
-    for near in equation.near[:MOST_NOTES]:
-        yield Paragraph(_sentence(near_text(near)), "note")
+    for note in near_notes(equation.near):
+        yield Paragraph(_sentence(note), "note")
     if equation.role == "weights" and equation.value is not None and equation.op is not None:
-        yield Heat(equation)
+        yield Heat(equation, layout.first_index)
 
 
 def _sentence(words: str) -> Prose:
     """name is not 0 but number: the two ends are formulas."""
-    name, _, rest = words.partition(" is ")
+    name, said, rest = words.partition(" is ")
+    if not said:
+        return (words,)
     said, _, number = rest.partition(" but ")
     return (read_maths(name), f" is {said} but ", read_maths(number))
 

@@ -23,6 +23,8 @@ def plot_moments(path: str | Path, mean: float = 0.0, variance: float = 1.0, *, 
     """
     from headwork.why_scale import sample
 
+    if variance <= 0:
+        raise HeadworkError("with variance 0 every entry is the same and there is nothing to plot; give more than 0")
     figure, axes = _figure(path, 3)
     drawn = sample(mean, variance, seed=seed, widths=WIDTHS)
     spread, largest, gradient = axes

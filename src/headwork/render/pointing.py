@@ -15,6 +15,8 @@ from headwork.render.mathml import place
 from headwork.sheets.sheet import Problem
 from headwork.working import Arithmetic, Equation
 
+MOST_PLACES = 20_000  # numbers that go into one matrix; beyond them the page would weigh megabytes
+
 
 @dataclass(frozen=True)
 class How:
@@ -27,8 +29,11 @@ class How:
 
 
 def pointed_at(equation: Equation, key: str, problem: Problem, style: Style) -> Iterator[How]:
-    """Every entry of a worked equation; nothing for one that is given."""
+    """Every entry of a worked equation; nothing for one that is given, or too large to be followed by hand."""
     if equation.value is None or equation.op is None or any(o.value is None for o in equation.operands):
+        return
+    first = equation.origin(0, 0)
+    if len(equation.value) * len(equation.value[0]) * len(first.places) > MOST_PLACES:
         return
     for i, row in enumerate(equation.value):
         for j in range(len(row)):

@@ -13,7 +13,7 @@ from headwork.render.arithmetic import arithmetic_text
 from headwork.render.cells import Style, cells
 from headwork.render.formula_text import divisor_text, formula_text
 from headwork.render.matrices import Block, beside, bracketed, columns_that_fit, table, width
-from headwork.render.notes import MOST_NOTES, count_texts, near_text, size_words
+from headwork.render.notes import count_texts, near_notes, size_words
 from headwork.working import (
     Argument,
     Arithmetic,
@@ -145,10 +145,8 @@ def _equation(equation: Equation, page: Page) -> Iterator[Piece]:
     if equation.value is None:
         return
     yield Piece(["", *_indented(_worked(equation, page))], "matrix")
-    for near in equation.near[:MOST_NOTES]:
-        yield Piece([f"      {near_text(near)}"], "note")
-    if len(equation.near) > MOST_NOTES:
-        yield Piece([f"      and {len(equation.near) - MOST_NOTES} more like these"], "note")
+    for note in near_notes(equation.near):
+        yield Piece([f"      {note}"], "note")
 
 
 def _worked(equation: Equation, page: Page) -> Block:

@@ -37,12 +37,14 @@ _PREAMBLE = """#set document(title: {title})
 #set par(leading: 0.65em, spacing: 1em)
 #set math.mat(delim: "[", align: right, column-gap: 0.7em, row-gap: 0.45em)
 #show heading: set block(above: 1.6em, below: 0.9em)
-#show math.equation: set block(breakable: true)
+#show math.equation.where(block: true): set align(start)
+#show math.equation.where(block: true): set block(above: 0pt, below: 0pt)
 #let blank = box(width: 2em, height: 0.9em, stroke: (bottom: 0.5pt))
+#let question(body) = block(above: 1.5em, below: 0.8em, sticky: true, body)
 #let gap(body) = hide(body)
 #let aside(body) = block(inset: (left: 1.2em, y: 0.2em), stroke: (left: 2pt + luma(70%)), body)
-#let steps(..rows) = block(inset: (left: 1.2em), above: 1em, below: 1em, breakable: false, grid(
-  columns: (auto, auto, 1fr), column-gutter: (0.3em, 1.4em), row-gutter: 0.8em,
+#let steps(..rows) = block(inset: (left: 1.2em), above: 1.2em, below: 1.2em, breakable: false, grid(
+  columns: (auto, auto, 1fr), column-gutter: (0.3em, 1.4em), row-gutter: 0.7em,
   align: (right + horizon, left + horizon, left + horizon), ..rows))
 """
 
@@ -116,11 +118,11 @@ def _display(display: Display) -> str:
 
 
 def _line(line: Aligned) -> str:
-    left = "[]" if line.left is None else f"$display({typst_maths(line.left)})$"
+    left = "[]" if line.left is None else f"$ {typst_maths(line.left)} $"
     right = joined(typst_maths(piece) for piece in line.pieces)
     if not line.remark:  # room to the margin
-        return f"  {left}, grid.cell(colspan: 2)[$display({right})$],"
-    return f"  {left}, $display({right})$, text(size: 0.9em, fill: luma(30%)){_content(line.remark)},"
+        return f"  {left}, grid.cell(colspan: 2)[$ {right} $],"
+    return f"  {left}, $ {right} $, text(size: 0.9em, fill: luma(30%)){_content(line.remark)},"
 
 
 def _entries(entries: Entries) -> str:
@@ -148,7 +150,7 @@ def _picture(picture: Picture) -> str:
 def _heat(heat: Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation))}]"
+    return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation, heat.first_index))}]"
 
 
 def _space(space: Space) -> str:
@@ -158,7 +160,7 @@ def _space(space: Space) -> str:
 BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: f"#text(size: 1.7em, weight: 700)[{_text(block.text)}]",
     Heading: lambda block: f"== {block.number}. {_text(block.text)}",
-    Question: lambda block: f"#v(0.4em)\n#strong[{_text(f'({block.label})')}] {_prose(block.text)}",
+    Question: lambda block: f"#question[#strong[{_text(f'({block.label})')}] {_prose(block.text)}]",
     Paragraph: _paragraph,
     Flow: _flow,
     Display: _display,

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
 
-_SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h.c", "|": "bar.v"}
+_SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h", "|": "bar.v"}
 
 
 def typst_maths(maths: Maths) -> str:
@@ -36,7 +36,7 @@ def _words(words: Words) -> str:
         return "top"
     if words.text.startswith("__"):
         return "blank"  # defined where the page begins
-    return "space" if words.text == " " else string(words.text)
+    return string(words.text)
 
 
 def _grid(grid: Grid) -> str:

@@ -7,6 +7,7 @@ const panel = document.createElement("output");
 panel.id = "panel";
 panel.hidden = true;
 panel.setAttribute("aria-live", "polite");
+panel.tabIndex = 0; // long arithmetic can be scrolled by keyboard
 document.body.append(panel);
 
 let pinned = null;

@@ -1,0 +1,112 @@
+"""The notebook is valid, its code runs and finds the page's numbers again; things display themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headwork
+from headwork.ops import OPS
+from headwork.render.notebook import TORCH
+from headwork.sheets.shelf import built_in
+from headwork.working import Equation, Working
+from tests.render.conftest import require
+
+
+def test_pytorch_has_every_operation() -> None:
+    assert set(TORCH) == set(OPS)
+
+
+def cells(working: Working, folder: Path) -> list[dict[str, Any]]:
+    require("nbformat")
+    working.save(folder / "page.ipynb")
+    notebook = json.loads((folder / "page.ipynb").read_text("utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    found: list[dict[str, Any]] = notebook["cells"]
+    return found
+
+
+def code(all_cells: list[dict[str, Any]]) -> list[str]:
+    return ["".join(cell["source"]) for cell in all_cells if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_headwork_cells_find_every_number_again(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    found = []
+    for source in code(cells(workings[name], tmp_path)):
+        if "by_torch" in source:
+            continue
+        exec(source.replace("import torch  # pip install torch", ""), names)  # our own code
+        *_, last = source.splitlines()
+        if last.isidentifier():
+            found.append(names[last])
+    lines = [
+        line
+        for problem in workings[name].problems
+        for part in problem.parts
+        for line in part.lines
+        if isinstance(line, Equation) and line.value is not None and line.op is not None
+    ]
+    assert [e.value for e in found] == [line.value for line in lines]
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_pytorch_agrees(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
+    """Every cell runs, PyTorch's too; each compares itself with headwork."""
+    all_cells = cells(workings[name], tmp_path)
+    require("torch")
+    names: dict[str, Any] = {}
+    for source in code(all_cells):
+        exec(source, names)  # our own code
+
+
+def test_every_step_has_its_cells(workings: dict[str, Working], tmp_path: Path) -> None:
+    found = cells(workings["thinking-machine"], tmp_path)
+    steps = [line for part in workings["thinking-machine"].problems[0].parts for line in part.lines]
+    assert sum("by_torch" in source for source in code(found)) == len(steps)
+    assert len({cell["id"] for cell in found}) == len(found)
+
+
+def test_pictures_stand_in_the_notebook(workings: dict[str, Working], tmp_path: Path) -> None:
+    from base64 import b64encode
+
+    from headwork.render.diagram import draw
+
+    picture = workings["thinking-machine"].problems[0].picture
+    assert picture is not None
+    data = b64encode(draw(picture).svg(alone=True).encode()).decode()
+    assert any(data in "".join(cell["source"]) for cell in cells(workings["thinking-machine"], tmp_path))
+
+
+def test_things_display_themselves() -> None:
+    """A working, a step, a table of shapes, counts, moments and a diagram."""
+    working = headwork.solve("two-heads")
+    shapes, counts, moments = headwork.shapes(), headwork.counts(), headwork.moments()
+    for thing in (working, working.problems[0], working["output"], shapes, counts, moments, headwork.diagram()):
+        shown = thing._repr_html_()
+        assert shown.startswith('<div class="headwork">')
+        assert "<script" not in shown
+    assert "<table" in shapes._repr_html_()
+    assert "<svg" in headwork.diagram()._repr_html_()
+    assert headwork.diagram()._repr_svg_().startswith("<svg")
+
+
+def test_one_step_at_a_time() -> None:
+    from headwork.one_step import matrix, step
+    from headwork.ops import Divide, MatMul, Root, Softmax, Transpose
+
+    Q, K = matrix("Q", [[1, 2], [3, 4]]), matrix("K", [["0.5", "1/3"], ["sqrt(2)", 0]])
+    scores = step("S", MatMul(), Q, step("Kᵀ", Transpose(), K))
+    weights = step("A", Softmax(), step("scaled", Divide(Root(2, "d_k")), scores))
+    expected = np.exp(np.array(scores) / 2**0.5)
+    np.testing.assert_allclose(np.array(weights), expected / expected.sum(-1, keepdims=True))
+    assert "S = Q·Kᵀ" in repr(scores)
+    with pytest.raises(headwork.HeadworkError, match="rows of equal length"):
+        matrix("Q", [[1], [1, 2]])
+    with pytest.raises(headwork.HeadworkError, match="cannot be multiplied"):
+        step("S", MatMul(), Q, matrix("K", [[1, 2, 3]]))

@@ -1,0 +1,194 @@
+"""Whole pages: every built-in sheet in every form, and text that tries to be something else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from headwork import HeadworkError, solve
+from headwork.render.blocks import BLOCKS
+from headwork.render.html import BLOCKS as HTML
+from headwork.render.html import working_html
+from headwork.render.latex import BLOCKS as LATEX
+from headwork.render.latex import working_latex
+from headwork.render.markdown import BLOCKS as MARKDOWN
+from headwork.render.markdown import working_markdown
+from headwork.render.page import LINES
+from headwork.render.save import FORMS
+from headwork.render.terminal import LINES as TERMINAL
+from headwork.render.typst import BLOCKS as TYPST
+from headwork.render.typst import working_typst
+from headwork.sheets.load import parse_sheet
+from headwork.sheets.shelf import built_in
+from headwork.working import Working
+from tests.render.conftest import require
+
+Matches = Callable[[str, str], None]
+SHEETS = built_in()
+NASTY = r"""50% of $x & y_z # {a} ~ ^b \end{document} </script><b>"q"</b> `*_[l](u)_*` | #panic() é ł 中 √2 −1"""
+
+
+@pytest.mark.parametrize("table", [HTML, LATEX, MARKDOWN, TYPST], ids=["html", "latex", "markdown", "typst"])
+def test_every_format_has_every_block(table: dict[type, object]) -> None:
+    assert set(table) == set(BLOCKS)
+
+
+def test_every_line_has_blocks() -> None:
+    assert set(LINES) == set(TERMINAL)
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_whole_pages(name: str, workings: dict[str, Working], matches: Matches) -> None:
+    working = workings[name]
+    matches(working_markdown(working), f"{name}.md")
+    matches(working_latex(working), f"{name}.tex")
+    matches(working_typst(working), f"{name}.typ")
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_exact_text(name: str, workings: dict[str, Working]) -> None:
+    """No −0.00, no 1.0 for 1, no hyphen for a minus sign, no bare underscore where a subscript belongs."""
+    page = working_html(workings[name])
+    shown = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
+    numbers = re.findall(r"<mo[^>]*>−</mo><mn>([^<]*)</mn>", shown)
+    assert not [n for n in numbers if re.fullmatch(r"0(\.0+)?", n)]
+    assert not re.search(r"<mn>-|<mn>[^<]*_|<mi>[^<]*_|<mi>-", shown)
+    assert "<mn>1.0</mn>" not in shown
+    assert "nan" not in re.findall(r"\w+", shown.lower())
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_latex_compiles(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
+    """With a real engine, nothing but amsmath, and no line that runs over the margin."""
+    workings[name].save(tmp_path / "page.tex")
+    assert re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8")) == ["amsmath"]
+    log = compiled_latex(tmp_path)
+    assert "Overfull" not in log
+
+
+def compiled_latex(folder: Path) -> str:
+    require("pdflatex")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"],
+        cwd=folder,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    log = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, log[-2000:]
+    return log
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_pdf_pages_have_ink_inside_their_margins(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
+    """Every page is turned into a picture: something stands on it, and nothing in the outermost centimetre."""
+    require("typst", "pdftoppm")
+    workings[name].save(tmp_path / "page.pdf")
+    subprocess.run(["pdftoppm", "-r", "40", "-gray", "page.pdf", "page"], cwd=tmp_path, check=True, timeout=60)
+    pages = sorted(tmp_path.glob("page-*.pgm"))
+    assert pages
+    for picture in pages:
+        width, rows = grey(picture.read_bytes())
+        margin = 15
+        assert any(pixel < 128 for row in rows for pixel in row)
+        sides = [pixel for row in rows for pixel in (*row[:margin], *row[width - margin :])]
+        edges = [pixel for row in (*rows[:margin], *rows[-margin:]) for pixel in row]
+        assert min(sides) > 200
+        assert min(edges) > 200
+
+
+def grey(picture: bytes) -> tuple[int, list[bytes]]:
+    """A PGM picture as rows of bytes."""
+    header = re.match(rb"P5\s+(\d+)\s+(\d+)\s+255\s", picture)
+    assert header
+    width, height = int(header[1]), int(header[2])
+    pixels = picture[header.end() :]
+    return width, [pixels[i * width : (i + 1) * width] for i in range(height)]
+
+
+@pytest.mark.parametrize("ending", [e for e in FORMS if e not in (".png", ".pdf", ".ipynb")])
+def test_saving_twice_gives_the_same_file(ending: str, workings: dict[str, Working], tmp_path: Path) -> None:
+    one, other = tmp_path / f"one{ending}", tmp_path / f"other{ending}"
+    workings["thinking-machine"].save(one)
+    solve("thinking-machine").save(other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_an_unknown_ending_lists_the_known_ones(workings: dict[str, Working], tmp_path: Path) -> None:
+    with pytest.raises(HeadworkError, match=r"nothing is written as '\.docx'; choose from \.md \.tex"):
+        workings["two-heads"].save(tmp_path / "page.docx")
+    with pytest.raises(HeadworkError, match="a name without an ending"):
+        workings["two-heads"].save(tmp_path / "page")
+
+
+def nasty() -> Working:
+    """A sheet whose every text tries to be a command."""
+    sheet = parse_sheet(
+        'formula = "dot_product"\n[given]\nQ = [[1]]\nK = [[1]]\nV = [[1]]\n[[part]]\nfind = ["output"]', "x"
+    )
+    (problem,) = sheet.problems
+    part = dataclasses.replace(problem.parts[0], label='"<&', text=NASTY, answer=NASTY)
+    problem = dataclasses.replace(problem, title=NASTY, text=NASTY, parts=(part,))
+    return solve(dataclasses.replace(sheet, title=NASTY, problems=(problem, problem)))
+
+
+def test_text_stays_text_in_html() -> None:
+    page = working_html(nasty())
+    assert "<b>&quot;q" not in page
+    assert "</script><b>" not in page
+    seen = Text()
+    seen.feed(page)
+    assert (
+        seen.text.count('</script><b>"q"</b>') == 9
+    )  # the title, and twice a heading, a text, a question and an answer
+
+
+class Text(HTMLParser):
+    """What a reader of the page sees, outside of style and script."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.inside = "", ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.text += data if self.inside not in ("style", "script", "title") else ""
+
+
+def test_text_stays_text_in_latex(tmp_path: Path) -> None:
+    (tmp_path / "page.tex").write_text(working_latex(nasty()), "utf-8")
+    compiled_latex(tmp_path)
+
+
+def test_text_stays_text_in_pdf(tmp_path: Path) -> None:
+    require("typst", "pdftoppm")
+    nasty().save(tmp_path / "page.pdf")
+    shown = subprocess.run(["pdftotext", "page.pdf", "-"], cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    assert "#panic()" in shown.stdout.decode()
+
+
+def test_text_stays_text_in_markdown() -> None:
+    page = working_markdown(nasty())
+    assert "<b>" not in page.replace(r"\<b\>", "")
+    assert r"\[l\](u)" in page
+
+
+def test_json_and_text_are_forms_too(workings: dict[str, Working], tmp_path: Path) -> None:
+    workings["two-heads"].save(tmp_path / "page.json")
+    assert json.loads((tmp_path / "page.json").read_text("utf-8"))["title"] == "Two heads"
+    workings["two-heads"].save(tmp_path / "page.txt")
+    golden = Path(__file__).parent.parent / "golden" / "two-heads.txt"
+    assert (tmp_path / "page.txt").read_text("utf-8") == golden.read_text("utf-8")

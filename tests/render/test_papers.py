@@ -1,0 +1,131 @@
+"""Question papers, faded papers and keys: what is left out is nowhere on the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headwork.render.blank import answers_only, blank, fade
+from headwork.render.html import working_html
+from headwork.render.json import working_json
+from headwork.render.latex import working_latex
+from headwork.render.markdown import working_markdown
+from headwork.render.save import FORMS
+from headwork.render.terminal import working_text
+from headwork.render.typst import working_typst
+from headwork.sheets.shelf import built_in
+from headwork.working import Equation, Room, Unfilled, Working
+from tests.render.conftest import require
+from tests.test_cli import run
+
+Matches = Callable[[str, str], None]
+WRITERS = [working_text, working_markdown, working_latex, working_typst, working_html]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_question_paper_holds_no_answer(write: Callable[[Working], str], workings: dict[str, Working]) -> None:
+    page = write(blank(workings["thinking-machine"]))
+    assert "Project the two words" in page
+    assert "1.3" in page  # what is given stays
+    for number in ("436.4", "1002.16", "155.96", "19.60", "10⁻⁶²"):
+        assert number not in page
+        assert number not in working_json(blank(workings["thinking-machine"]))
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_every_part_gets_room(name: str, workings: dict[str, Working]) -> None:
+    for problem in blank(workings[name]).problems:
+        for part in problem.parts:
+            (line,) = part.lines
+            assert isinstance(line, Room)
+            assert line.lines >= 4
+            assert (part.steps, part.answers, part.part.answer) == ((), (), "")
+
+
+def test_fading_works_the_first_steps_and_empties_the_rest(workings: dict[str, Working]) -> None:
+    whole = [line for part in workings["thinking-machine"].problems[0].parts for line in part.lines]
+    for steps in range(len(whole) + 1):
+        faded = [line for part in fade(workings["thinking-machine"], steps).problems[0].parts for line in part.lines]
+        assert faded[:steps] == whole[:steps]
+        assert all(isinstance(line, Unfilled) for line in faded[steps:])
+        assert len(faded) == len(whole)
+
+
+def test_a_faded_page_keeps_names_and_shapes(workings: dict[str, Working], matches: Matches) -> None:
+    page = working_text(fade(workings["two-heads"], 3))
+    matches(page, "two-heads-faded.txt")
+    assert "2.97" not in page
+
+
+def test_what_is_handed_over_is_part_of_the_question(workings: dict[str, Working]) -> None:
+    page = working_text(fade(workings["block-matrices"], 0))
+    assert "weights, as given" in page
+    assert "0.5" in page
+
+
+def test_the_key_holds_answers_and_no_steps(workings: dict[str, Working], matches: Matches) -> None:
+    page = working_text(answers_only(workings["two-heads"]))
+    matches(page, "two-heads-key.txt")
+    assert "scores_1" not in page.replace("weights_1·V_1", "")
+    (key,) = [part.lines for part in answers_only(workings["two-heads"]).problems[1].parts if part.part.label == "c"]
+    assert [line.role for line in key if isinstance(line, Equation)] == ["output"]
+
+
+def test_the_key_of_single_entries_and_rows(workings: dict[str, Working]) -> None:
+    page = working_text(answers_only(workings["query-key-value"]))
+    assert "z_3,3 = −20" in page
+    assert "8·(−3)" not in page
+    assert "−7.94066" in page
+    assert "E[q·k] = D·μ²" in page
+    assert "E[q_i·k_i]" not in page
+
+
+@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize(
+    "change", [blank, answers_only, lambda working: fade(working, 2)], ids=["blank", "key", "fade"]
+)
+def test_every_sheet_in_every_form(
+    name: str, change: Callable[[Working], Working], workings: dict[str, Working], tmp_path: Path
+) -> None:
+    require("typst", "nbformat")
+    for ending in FORMS:
+        if ending not in (".svg", ".png"):  # a picture has no blanks
+            change(workings[name]).save(tmp_path / f"page{ending}")
+            assert (tmp_path / f"page{ending}").stat().st_size > 100
+
+
+def test_options_of_the_command(tmp_path: Path) -> None:
+    page = run("solve", "two-heads", "--blank").stdout
+    assert "2.97" not in page
+    assert re.search(r"\n{5}", page)
+    assert "____" in run("solve", "two-heads", "--fade", "1").stdout
+    assert "scaled" not in run("solve", "two-heads", "--answers-only").stdout
+    refused = run("solve", "two-heads", "--blank", "--fade", "1", code=2)
+    assert "choose one" in refused.stderr
+
+
+@pytest.mark.parametrize("ending", [".md", ".tex", ".html"])
+def test_the_command_saves_by_ending(ending: str, tmp_path: Path, workings: dict[str, Working]) -> None:
+    run("solve", "two-heads", "--output", str(tmp_path / f"page{ending}"))
+    workings["two-heads"].save(tmp_path / f"same{ending}")
+    assert (tmp_path / f"page{ending}").read_bytes() == (tmp_path / f"same{ending}").read_bytes()
+
+
+def test_exact_pages(tmp_path: Path) -> None:
+    """Roots as roots and fractions as fractions."""
+    run("solve", "two-heads", "--exact", "--output", str(tmp_path / "page.tex"))
+    page = (tmp_path / "page.tex").read_text("utf-8")
+    assert r"2\sqrt{2}" in page
+    assert r"\frac{1}{1 + e^{-3\sqrt{2}}}" in page
+
+
+def test_draw(tmp_path: Path) -> None:
+    run("draw", "--heads", "3", "--output", str(tmp_path / "block.svg"))
+    run("draw", "block-matrices", "--output", str(tmp_path / "sheet.svg"))
+    run("draw", "thinking-machine", "--output", str(tmp_path / "other.svg"))
+    contents = {path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert len(contents) == 3
+    assert all("<svg" in content for content in contents)
