@@ -160,3 +160,11 @@ def test_assert_attention_passes_and_fails() -> None:
         assert_attention(made.forgot_scale)
     with pytest.raises(AssertionError, match="it returns NaN or infinity"):
         assert_attention(made.overflows)
+
+
+def test_a_parent_that_used_its_threads_does_not_hang_the_child() -> None:
+    """A fork leaves the parent's pool of threads behind; torch in the child must not wait for it."""
+    torch = pytest.importorskip("torch")
+    large = torch.ones(8, 512, 512)
+    assert (large @ large).sum() > 0
+    assert inspect(torch.nn.functional.scaled_dot_product_attention, seconds=20).agrees

@@ -19,7 +19,7 @@ from headwork.graph import Step
 from headwork.marking.calling import Caller, Case, Sizes, built, callers, heads_of, with_masks
 from headwork.marking.diagnose import Diagnosis
 from headwork.marking.predict import Graph
-from headwork.marking.sandbox import Emit, described
+from headwork.marking.sandbox import Emit, described, one_thread
 from headwork.readings.values import Array
 
 CLOSE = 1e-5  # relative; a function may work in single precision inside
@@ -31,6 +31,7 @@ def probe(load: Callable[[], Any], emit: Emit) -> None:
     warnings.simplefilter("ignore")  # an overflow shows in the result
     emit({"stage": "loading it"})
     target = load()
+    one_thread()  # loading may have brought torch in
     function = built(target)
     heads = heads_of(function)
     best: Trial | None = None

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -79,6 +80,7 @@ def _child(work: Callable[[Emit], None], writing: int, seconds: float, megabytes
         for stream in (0, 1, 2):
             os.dup2(silent, stream)
         _limit(seconds, megabytes)
+        one_thread()
 
         def emit(message: Message) -> None:
             os.write(writing, json.dumps(message).encode() + b"\n")
@@ -89,6 +91,12 @@ def _child(work: Callable[[Emit], None], writing: int, seconds: float, megabytes
             emit({"ended": described(error)})
     finally:
         os._exit(0)
+
+
+def one_thread() -> None:
+    """Keep torch from its pool of threads: a fork leaves the pool behind, and waiting for it would never end."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
 
 
 def _limit(seconds: float, megabytes: int) -> None:
