@@ -122,7 +122,7 @@ def test_a_hanging_function_is_reported() -> None:
     start = time.monotonic()
     found = inspect(made.hangs, seconds=1)
     assert "did not come back within 1 s" in found.why
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize(
