@@ -92,6 +92,14 @@ def test_listing_sheets_loads_neither_numpy_nor_sympy() -> None:
     assert not loaded.intersection([*HEAVY, "numpy"])
 
 
+def test_every_module_of_the_source_is_installed() -> None:
+    """What the build leaves out is missing for users, though every test of it passes in the source tree."""
+    source = Path(__file__).parent.parent / "src" / "headwork"
+    files = {path.relative_to(source) for path in source.rglob("*") if path.suffix in (".py", ".toml", ".js", ".css")}
+    assert files
+    assert not {str(path) for path in files if not (ROOT / path).exists()}
+
+
 def test_the_public_names_are_there() -> None:
     assert dir(headwork) == sorted(headwork.__all__)
     for name in headwork.__all__:
