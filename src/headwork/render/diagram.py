@@ -161,7 +161,8 @@ class _Painter:
             self.drawing.line((x, y), (x, turn), (rail, turn), (rail, level), (max(ends), level))
         if row in self.rails:
             shape = shape_text(self.graph.rows[row].shape)
-            self.drawing.label(read_maths(shape), ends[0] + 5, level + 13, anchor="start", size=SMALL)
+            for end in ends:
+                self.drawing.label(read_maths(shape), end + 5, level + 13, anchor="start", size=SMALL)
 
     def _arrows(self, block: Block, section: Section, start: float) -> None:
         """From the boxes above into this one; a label stands where each arrow leaves."""
