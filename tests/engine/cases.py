@@ -11,11 +11,17 @@ from tests.engine import oracle
 Array = NDArray[Any]
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+LARGE_SAMPLE = 1000
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16]
 
 
 def draws(rng: np.random.Generator, *shapes: tuple[int, ...], dtype: Any = np.float32) -> list[Array]:
     return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def items_for(numbers: int) -> int:
+    """How many batch items of so many numbers make a sample large enough to be judged without allowance."""
+    return -(-LARGE_SAMPLE // numbers)
 
 
 def accumulates(dtype: Any) -> Any:
@@ -49,16 +55,35 @@ def differences(a: Array, b: Array) -> Array:
 
 
 def assert_as_good_as_plain(got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
-    """At most twice the error of plain NumPy at the same precision, against a finer type, and a last place.
+    """At most twice the error of plain NumPy at the same precision, and half a last place of the terms.
 
-    The error is the root of the mean square: the largest of a few hundred errors is a matter of luck. That one is only
-    held to last places of the largest value, the size of the terms of the sum.
+    The half is for small samples and narrow windows, where plain NumPy may get nearly every number right by luck.
     """
-    finer, _, _ = oracle.attention(q, k, v, **options)
-    plain = oracle.plain(q, k, v, **options).astype(q.dtype)
-    if options.get("layout") == "bshd" and q.ndim > 2:
-        got = got.swapaxes(-2, -3)
-    size = float(np.abs(finer[np.isfinite(finer)]).max(initial=0))
-    assert spread(got, finer) <= 2 * spread(plain, finer) + eps(q.dtype) * size / 2
-    terms = float(np.abs(v[np.isfinite(v)].astype(np.float64)).max(initial=0))
-    assert distance(got, finer) <= 2 * distance(plain, finer) + 2 * eps(q.dtype) * terms
+    errors = Errors(got, q, k, v, **options)
+    assert errors.ours <= 2 * errors.plain + errors.last_place / 2
+    assert errors.no_entry_is_far_off
+
+
+def assert_at_most_twice_plain(got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
+    """At most twice the error of plain NumPy at the same precision, against a finer type: no allowance."""
+    errors = Errors(got, q, k, v, **options)
+    assert got.size >= LARGE_SAMPLE
+    assert errors.ours <= 2 * errors.plain
+    assert errors.no_entry_is_far_off
+
+
+class Errors:
+    """Our error and plain NumPy's, as the root of the mean square.
+
+    The largest error is no measure: it sits in a row or two where few keys count, and of two equally good computations
+    either may have three times the other's over a thousand rows. It is only held to last places of the terms.
+    """
+
+    def __init__(self, got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
+        finer, _, _ = oracle.attention(q, k, v, **options)
+        plain = oracle.plain(q, k, v, **options).astype(q.dtype)
+        if options.get("layout") == "bshd" and q.ndim > 2:
+            got = got.swapaxes(-2, -3)
+        self.ours, self.plain = spread(got, finer), spread(plain, finer)
+        self.last_place = eps(q.dtype) * float(np.abs(v[np.isfinite(v)].astype(np.float64)).max(initial=0))
+        self.no_entry_is_far_off = distance(got, finer) <= 2 * distance(plain, finer) + 2 * self.last_place

@@ -6,6 +6,7 @@ uses; both are read when this module is first imported.
 
 import os
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 
 from headwork.errors import HeadworkError
@@ -41,7 +42,7 @@ def _load() -> tuple[ModuleType | None, str]:
     if wanted == "numpy":
         return None, "HEADWORK_CPU asks for NumPy"
     try:
-        from headwork.engine import _native
+        _native = import_module("headwork.engine._native")
     except ImportError as error:
         if wanted:
             raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, but no kernel was compiled: {error}") from None

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwork.engine import attention, attention_varlen
-
 Array = NDArray[Any]
 
 
@@ -33,17 +31,6 @@ class Problem:
         if self.causal:
             return apart <= 0
         return self.mask
-
-    def ours(self) -> Array:
-        if self.lengths is not None:
-            ends = np.cumsum([0, *self.lengths])
-            return np.asarray(attention_varlen(self.q, self.k, self.v, ends, ends))
-        given: dict[str, Any] = {"causal": self.causal} if self.causal else {}
-        if self.mask is not None:
-            given["mask"] = self.mask
-        if self.window is not None:
-            given["window"] = self.window
-        return np.asarray(attention(self.q, self.k, self.v, **given))
 
     def operations(self) -> float:
         """Multiplications and additions of both products, over the keys that are read."""

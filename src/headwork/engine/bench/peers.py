@@ -17,8 +17,28 @@ Call = Callable[[], Any]
 
 def prepared(peer: str, problem: Problem) -> Call | None:
     """The call of one peer, or None where it is not installed or has no such operation."""
-    package = {"torch": "torch", "onnx": "onnxruntime", "jax": "jax", "numpy": "numpy"}[peer.split()[0]]
-    return PEERS[peer](problem) if find_spec(package) else None
+    return PEERS[peer](problem) if find_spec(PACKAGES[package_of(peer)]) else None
+
+
+def package_of(peer: str) -> str:
+    """Who shares a process: "torch folded" and "torch flex" are both torch's."""
+    return peer.split()[0]
+
+
+def headwork_call(problem: Problem) -> Call:
+    from headwork.engine import attention, attention_varlen
+
+    q, k, v = problem.q, problem.k, problem.v
+    if problem.lengths is not None:
+        ends = np.cumsum([0, *problem.lengths])
+        return lambda: attention_varlen(q, k, v, ends, ends)
+    if problem.causal:
+        return lambda: attention(q, k, v, causal=True)
+    if problem.mask is not None:
+        return lambda: attention(q, k, v, mask=problem.mask)
+    if problem.window is not None:
+        return lambda: attention(q, k, v, window=problem.window)
+    return lambda: attention(q, k, v)
 
 
 def torch_call(problem: Problem) -> Call:
@@ -199,7 +219,9 @@ def numpy_call(problem: Problem) -> Call:
     return run
 
 
+PACKAGES = {"headwork": "numpy", "torch": "torch", "onnx": "onnxruntime", "jax": "jax", "numpy": "numpy"}
 PEERS: dict[str, Callable[[Problem], Call | None]] = {
+    "headwork": headwork_call,
     "torch": torch_call,
     "torch folded": torch_folded,
     "torch flex": torch_flex,

@@ -1,0 +1,42 @@
+"""The contenders of a run, and the turns they take."""
+
+import statistics
+import time
+from typing import Self
+
+from headwork.engine.bench.contender import Contender
+from headwork.engine.bench.peers import package_of
+
+SETTLE = 0.03  # seconds between turns: until then threads of the last one may spin, waiting for more work
+
+
+class Contenders:
+    """One process for each package, started when first needed."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Contender] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for contender in self._running.values():
+            contender.stop()
+
+    def of(self, peer: str) -> Contender:
+        package = package_of(peer)
+        if package not in self._running:
+            self._running[package] = Contender()
+        return self._running[package]
+
+    def medians(self, peers: list[str], rounds: int, budget: float) -> dict[str, float]:
+        """Seconds per call of each: the median over rounds in which each has its turn."""
+        taken: dict[str, list[float]] = {peer: [] for peer in peers}
+        begun = time.perf_counter()
+        for turn in range(rounds):
+            for peer in peers:
+                time.sleep(SETTLE)
+                taken[peer].append(self.of(peer).time(peer))
+            if turn >= 4 and time.perf_counter() - begun > budget:
+                break
+        return {peer: statistics.median(times) for peer, times in taken.items()}
