@@ -7,7 +7,7 @@ from typing import Self
 from headwork.engine.bench.contender import Contender
 from headwork.engine.bench.peers import package_of
 
-SETTLE = 0.03  # seconds between turns: until then threads of the last one may spin, waiting for more work
+SETTLE = 0.2  # seconds between turns: threads of the last one spin for as long as 0.1, waiting for more work
 
 
 class Contenders:
