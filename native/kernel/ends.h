@@ -13,15 +13,19 @@ template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attentio
     for (int i = 0; i < lanes; i += W<T>) {
         for (int64_t c = 0; c < call.d_k; c += W<T>) {
             Vec<T> part[W<T>];
-            const int64_t columns = least<int64_t>(W<T>, call.d_k - c);
-            for (int j = 0; j < W<T>; ++j) {
-                T row[W<T>] = {};
-                if (i + j < panel.count)
-                    read_row<T, S>(row, panel.lane[i + j].q + c * call.q.column, call.q.column, columns);
-                part[j] = load<T>(row) * factor;
-            }
+            const int64_t columns = least<int64_t>(W<T>, call.d_k - c), at = c * call.q.column;
+            if (i + W<T> <= panel.count && columns == W<T> && call.q.column == sizeof(S))
+                HW_UNROLL for (int j = 0; j < W<T>; ++j) part[j] = load_as<T, S>(panel.lane[i + j].q + at) * factor;
+            else
+                HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+                    T row[W<T>] = {};
+                    if (i + j < panel.count) read_row<T, S>(row, panel.lane[i + j].q + at, call.q.column, columns);
+                    part[j] = load<T>(row) * factor;
+                }
             transpose<T>(part);
-            for (int64_t j = 0; j < columns; ++j) store<T>(panel.q + (c + j) * lanes + i, part[j]);
+            T *const q = panel.q + c * lanes + i;
+            HW_UNROLL for (int j = 0; j < W<T>; ++j)
+                if (j < columns) store<T>(q + j * lanes, part[j]);
         }
     }
 }
@@ -57,22 +61,26 @@ template <class T, class S> void write_out(const Panel<T> &panel, const hw_atten
     for (int i = 0; i < lanes; i += W<T>) {
         const Vec<T> sum = load<T>(sums + i);
         const Vec<T> inverse = sum == T(0) ? Vec<T>{} : T(1) / sum;
-        IVec<T> bad = sum - sum != T(0);
+        Vec<T> zeros = sum * T(0); // until something that is not finite makes them NaN
         for (int64_t c = 0; c < call.d_v; c += W<T>) {
-            const int64_t columns = least<int64_t>(W<T>, call.d_v - c);
-            Vec<T> part[W<T>] = {};
-            for (int64_t j = 0; j < columns; ++j) {
-                part[j] = load<T>(panel.o + (c + j) * lanes + i) * inverse;
-                bad |= part[j] - part[j] != T(0);
+            const int64_t columns = least<int64_t>(W<T>, call.d_v - c), at = c * call.out.column;
+            const T *const o = panel.o + c * lanes + i;
+            Vec<T> part[W<T>];
+            HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+                part[j] = j < columns ? load<T>(o + j * lanes) * inverse : Vec<T>{};
+                zeros += part[j] * T(0);
             }
             transpose<T>(part);
-            for (int j = 0; j < W<T> && i + j < panel.count; ++j) {
-                T row[W<T>];
-                store<T>(row, part[j]);
-                write_row<T, S>(panel.lane[i + j].out + c * call.out.column, call.out.column, row, columns);
-            }
+            if (i + W<T> <= panel.count && columns == W<T> && call.out.column == sizeof(S))
+                HW_UNROLL for (int j = 0; j < W<T>; ++j) store_as<T, S>(panel.lane[i + j].out + at, part[j]);
+            else
+                HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+                    T row[W<T>];
+                    store<T>(row, part[j]);
+                    if (i + j < panel.count) write_row<T, S>(panel.lane[i + j].out + at, call.out.column, row, columns);
+                }
         }
-        odd[i / W<T>] = bad;
+        odd[i / W<T>] = zeros != zeros;
     }
 }
 

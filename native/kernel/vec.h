@@ -92,9 +92,27 @@ template <class T> HW_INLINE T total(Vec<T> v) {
     return sum;
 }
 
-// A W×W block turned on its diagonal, in log2(W) rounds that each swap halves of pairs of rows.
+// The lower (or, with `upper`, the upper) elements of a and b by turns, within every 16 bytes: one instruction.
+template <class T> HW_INLINE Vec<T> by_turns(Vec<T> a, Vec<T> b, bool upper) {
+    constexpr int lane = 16 / static_cast<int>(sizeof(T));
+    IVec<T> order;
+    HW_UNROLL for (int i = 0; i < W<T>; ++i)
+        order[i] = i / lane * lane + i % lane / 2 + (upper ? lane / 2 : 0) + (i % 2 ? W<T> : 0);
+    return __builtin_shuffle(a, b, order);
+}
+
+// A W×W block turned on its diagonal: first within 16 bytes, then the 16-byte pieces, halves of pairs of rows at a time.
 template <class T> HW_INLINE void transpose(Vec<T> (&row)[W<T>]) {
-    HW_UNROLL for (int step = W<T> / 2; step >= 1; step /= 2) {
+    constexpr int lane = 16 / static_cast<int>(sizeof(T));
+    HW_UNROLL for (int round = 1; round < lane; round *= 2) {
+        Vec<T> next[W<T>];
+        HW_UNROLL for (int i = 0; i < W<T>; ++i) {
+            const int group = i / lane * lane, pair = i % lane / 2;
+            next[i] = by_turns<T>(row[group + pair], row[group + pair + lane / 2], i % 2);
+        }
+        HW_UNROLL for (int i = 0; i < W<T>; ++i) row[i] = next[i];
+    }
+    HW_UNROLL for (int step = W<T> / 2; step >= lane; step /= 2) {
         IVec<T> low, high;
         HW_UNROLL for (int i = 0; i < W<T>; ++i) {
             low[i] = i & step ? (i ^ step) + W<T> : i;
