@@ -39,6 +39,7 @@ template <class T> void clear(Panel<T> &panel, int64_t d_v) {
 template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count) {
     const hw_attention &call = *group.call;
     panel.count = count;
+    panel.fresh = true;
     panel.vectors = (count + W<T> - 1) / W<T>;
     panel.first = panel.all_last = group.span.keys;
     panel.last = panel.all_first = 0;

@@ -19,6 +19,7 @@ template <class T> constexpr int max_lanes = max_vectors * W<T>;
 template <class T> struct Panel {
     Lane lane[max_lanes<T>];
     int count, vectors;
+    bool fresh;                  // nothing read so far
     int64_t first, last;         // keys that some lane reads
     int64_t all_first, all_last; // keys that every lane reads
     T *q;                        // d_k × lanes, times scale · log2 e
@@ -84,17 +85,17 @@ template <class T, int NV, int KT> HW_INLINE void highest(Vec<T> (&high)[NV], co
         HW_UNROLL for (int v = 0; v < NV; ++v) high[v] = larger<T>(s[i][v], high[v]);
 }
 
-// p = 2^s
-template <class T, int NV, int KT> HW_INLINE void emit(const Vec<T> (&s)[KT][NV], T *p) {
-    HW_UNROLL for (int i = 0; i < KT; ++i)
-        HW_UNROLL for (int v = 0; v < NV; ++v) store<T>(p + (i * NV + v) * W<T>, exp2<T>(s[i][v]));
+// p = 2^s; hidden ones are exactly 0.
+template <class T, int NV, int KT, Kind kind> HW_INLINE void emit(const Vec<T> (&s)[KT][NV], T *p) {
+    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v)
+        store<T>(p + (i * NV + v) * W<T>, kind == Kind::plain ? exp2_or_tiny<T>(s[i][v]) : exp2<T>(s[i][v]));
 }
 
 template <class T> HW_INLINE void scale_rows(T *rows, int64_t count, int64_t stride, Vec<T> factor) {
     for (int64_t i = 0; i < count; ++i) store<T>(rows + i * stride, load<T>(rows + i * stride) * factor);
 }
 
-// The rare tile with a score above the headroom: raise `top` and scale down all that was summed under the old one,
+// The first tile, and the rare one with a score above the headroom: raise `top` and scale down all that was summed under the old one,
 // the weights [done, j) of this block that are not mixed yet included.
 template <class T, int NV, int KT, Kind kind>
 __attribute__((noinline, cold)) void rebase_tile(Panel<T> &panel, const Block<T> &block, int64_t done, int64_t j) {
@@ -102,6 +103,7 @@ __attribute__((noinline, cold)) void rebase_tile(Panel<T> &panel, const Block<T>
     T *top = tops<T, NV>(panel, block.d_v), *sum = top + lanes;
     const Vec<T> zero[NV] = {};
     Vec<T> s[KT][NV], high[NV];
+    panel.fresh = false;
     score_tile<T, NV, KT, kind>(s, panel, block, zero, j);
     highest<T, NV, KT>(high, s);
     for (int v = 0; v < NV; ++v) {
@@ -118,12 +120,13 @@ __attribute__((noinline, cold)) void rebase_tile(Panel<T> &panel, const Block<T>
         }
     }
     if constexpr (kind != Kind::plain) hide<T, NV, KT>(s, *block.seen, j);
-    emit<T, NV, KT>(s, block.p + j * lanes);
+    emit<T, NV, KT, kind>(s, block.p + j * lanes);
 }
 
 template <class T, int NV, int KT, Kind kind>
 HW_INLINE void weigh_tile(Panel<T> &panel, const Block<T> &block, int64_t done, int64_t j) {
     constexpr int lanes = NV * W<T>;
+    if (__builtin_expect(panel.fresh, 0)) return rebase_tile<T, NV, KT, kind>(panel, block, done, j);
     T *const tops_row = tops<T, NV>(panel, block.d_v);
     Vec<T> s[KT][NV], high[NV], top[NV];
     HW_UNROLL for (int v = 0; v < NV; ++v) top[v] = load<T>(tops_row + v * W<T>);
@@ -132,7 +135,7 @@ HW_INLINE void weigh_tile(Panel<T> &panel, const Block<T> &block, int64_t done, 
     IVec<T> above{};
     HW_UNROLL for (int v = 0; v < NV; ++v) above |= high[v] > T(headroom);
     if (__builtin_expect(any<T>(above), 0)) return rebase_tile<T, NV, KT, kind>(panel, block, done, j);
-    emit<T, NV, KT>(s, block.p + j * lanes);
+    emit<T, NV, KT, kind>(s, block.p + j * lanes);
 }
 
 // The weights of the keys [from, to) of the block; those from `done` on are not mixed yet.
