@@ -63,8 +63,19 @@ struct Group {
         return array.data ? array.data + offset + head * array.head + row * array.row : nullptr;
     }
 
-    Lane lane(int64_t index) const {
-        const int64_t token = index / heads, head = head0 + index % heads;
+    // Writes `count` lanes from lane `from` on.
+    void lanes_from(Lane *lane, int64_t from, int64_t count) const {
+        int64_t token = from / heads, head = from % heads;
+        for (int64_t i = 0; i < count; ++i) {
+            lane[i] = at(token, head0 + head);
+            if (++head < heads) continue;
+            head = 0;
+            ++token;
+        }
+    }
+
+  private:
+    Lane at(int64_t token, int64_t head) const {
         const int64_t row = span.token0 + token, position = token + span.offset;
         Lane lane;
         lane.q = place(call->q, q, head, row);

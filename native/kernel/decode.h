@@ -80,10 +80,10 @@ template <class T> struct RowWorker {
     void begin(const Group &group, T *memory, RowState<T> state) {
         const T factor = static_cast<T>(of.scale * 1.4426950408889634074);
         block.rows = static_cast<int>(group.lanes);
+        group.lanes_from(block.lane, 0, group.lanes);
         for (int64_t i = 0; i < RowState<T>::size(of.d_v); ++i) memory[i] = 0;
         for (int r = 0; r < block.rows; ++r) {
             state.top[r] = -infinity<T>;
-            block.lane[r] = group.lane(r);
             T *const q = block.q + r * of.d_k;
             with_type<T>(of.q.type, [&](auto stored) {
                 read_row<T, typename decltype(stored)::Type>(q, block.lane[r].q, of.q.column, of.d_k);

@@ -43,8 +43,9 @@ template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0
     panel.vectors = (count + W<T> - 1) / W<T>;
     panel.first = panel.all_last = group.span.keys;
     panel.last = panel.all_first = 0;
+    group.lanes_from(panel.lane, lane0, count);
     for (int i = 0; i < count; ++i) {
-        const Lane &lane = panel.lane[i] = group.lane(lane0 + i);
+        const Lane &lane = panel.lane[i];
         panel.all_first = most(panel.all_first, lane.first);
         panel.all_last = least(panel.all_last, lane.last);
         if (lane.first == lane.last) continue;

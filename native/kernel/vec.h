@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include <utility>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -92,39 +94,43 @@ template <class T> HW_INLINE T total(Vec<T> v) {
     return sum;
 }
 
-// The lower (or, with `upper`, the upper) elements of a and b by turns, within every 16 bytes: one instruction.
-template <class T> HW_INLINE Vec<T> by_turns(Vec<T> a, Vec<T> b, bool upper) {
-    constexpr int lane = 16 / static_cast<int>(sizeof(T));
-    IVec<T> order;
-    HW_UNROLL for (int i = 0; i < W<T>; ++i)
-        order[i] = i / lane * lane + i % lane / 2 + (upper ? lane / 2 : 0) + (i % 2 ? W<T> : 0);
-    return __builtin_shuffle(a, b, order);
+template <class T> constexpr int lane_of = 16 / static_cast<int>(sizeof(T)); // elements in 16 bytes
+
+// The lower (or the upper) elements of a and b by turns, within every 16 bytes: one instruction.
+template <class T, bool upper, int... i> HW_INLINE Vec<T> by_turns(Vec<T> a, Vec<T> b, std::integer_sequence<int, i...>) {
+    constexpr int lane = lane_of<T>;
+    return __builtin_shufflevector(a, b, (i / lane * lane + i % lane / 2 + (upper ? lane / 2 : 0) + (i % 2 ? W<T> : 0))...);
 }
 
-// A W×W block turned on its diagonal: first within 16 bytes, then the 16-byte pieces, halves of pairs of rows at a time.
+// Pieces of `step` elements change places between two rows.
+template <class T, int step, int... i> HW_INLINE void swap_pieces(Vec<T> &a, Vec<T> &b, std::integer_sequence<int, i...>) {
+    const Vec<T> low = __builtin_shufflevector(a, b, (i & step ? (i ^ step) + W<T> : i)...);
+    b = __builtin_shufflevector(a, b, (i & step ? i + W<T> : i ^ step)...);
+    a = low;
+}
+
+template <class T, int step> HW_INLINE void turn_pieces(Vec<T> (&row)[W<T>]) {
+    if constexpr (step >= lane_of<T>) {
+        HW_UNROLL for (int i = 0; i < W<T>; ++i)
+            if (!(i & step)) swap_pieces<T, step>(row[i], row[i | step], std::make_integer_sequence<int, W<T>>{});
+        turn_pieces<T, step / 2>(row);
+    }
+}
+
+// A W×W block turned on its diagonal: first within 16 bytes, then the 16-byte pieces.
 template <class T> HW_INLINE void transpose(Vec<T> (&row)[W<T>]) {
-    constexpr int lane = 16 / static_cast<int>(sizeof(T));
+    constexpr int lane = lane_of<T>;
+    constexpr std::make_integer_sequence<int, W<T>> all;
     HW_UNROLL for (int round = 1; round < lane; round *= 2) {
         Vec<T> next[W<T>];
-        HW_UNROLL for (int i = 0; i < W<T>; ++i) {
-            const int group = i / lane * lane, pair = i % lane / 2;
-            next[i] = by_turns<T>(row[group + pair], row[group + pair + lane / 2], i % 2);
+        HW_UNROLL for (int i = 0; i < W<T>; i += 2) {
+            const int first = i / lane * lane + i % lane / 2, second = first + lane / 2;
+            next[i] = by_turns<T, false>(row[first], row[second], all);
+            next[i + 1] = by_turns<T, true>(row[first], row[second], all);
         }
         HW_UNROLL for (int i = 0; i < W<T>; ++i) row[i] = next[i];
     }
-    HW_UNROLL for (int step = W<T> / 2; step >= lane; step /= 2) {
-        IVec<T> low, high;
-        HW_UNROLL for (int i = 0; i < W<T>; ++i) {
-            low[i] = i & step ? (i ^ step) + W<T> : i;
-            high[i] = i & step ? i + W<T> : i ^ step;
-        }
-        HW_UNROLL for (int i = 0; i < W<T>; ++i) {
-            if (i & step) continue;
-            const Vec<T> a = row[i], b = row[i | step];
-            row[i] = __builtin_shuffle(a, b, low);
-            row[i | step] = __builtin_shuffle(a, b, high);
-        }
-    }
+    turn_pieces<T, W<T> / 2>(row);
 }
 
 } // namespace headwork::HW_CPU
