@@ -31,8 +31,9 @@ template <class T> struct Block {
     const hw_attention *call;
     const T *k, *v;
     int64_t k_row, v_row, d_k, d_v;
-    int64_t start; // the first key of the block
-    T cap;         // softcap · log2 e
+    int64_t start;               // the first key of the block
+    mutable int64_t finite_rows; // so many values are known to be finite: looked at once for all panels
+    T cap;                       // softcap · log2 e
     bool biased;
     T *p, *raw, *bias, *bias_rows, *v_clean;
     Visible<T> *seen;

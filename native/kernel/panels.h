@@ -109,6 +109,7 @@ template <class T> struct PanelWorker {
             const int64_t here = least(key_block, group.span.keys - block.start);
             block.k = rows(of.k, group.k, k_copy, of.d_k, here, block.k_row);
             block.v = rows(of.v, group.v, v_copy, of.d_v, here, block.v_row);
+            block.finite_rows = 0;
             for (int64_t i = 0; i < item.panels; ++i) work_panel(panel[i], group.span.keys);
         }
         for (int64_t i = 0; i < item.panels; ++i)

@@ -15,15 +15,18 @@ template <class T> bool finite(const T *row, int64_t count) {
     return !any<T>(sum != sum) && rest == rest;
 }
 
+template <class T> bool finite_up_to(const Block<T> &block, int64_t to) {
+    int64_t &known = block.finite_rows;
+    while (known < to && finite(block.v + known * block.v_row, block.d_v)) ++known;
+    return known >= to;
+}
+
 // Where some lanes do not read a key, its value must not reach them even as 0 · NaN: rows of values that are not finite
-// are left out of the product and added lane by lane. All lanes read the keys [inner, outer).
-template <class T, int NV>
-void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t inner, int64_t outer, int64_t to) {
+// are left out of the product and added lane by lane.
+template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
     constexpr int lanes = NV * W<T>;
-    bool clean = true;
-    for (int64_t j = from; j < inner && clean; ++j) clean = finite(block.v + j * block.v_row, block.d_v);
-    for (int64_t j = outer; j < to && clean; ++j) clean = finite(block.v + j * block.v_row, block.d_v);
-    if (clean) return mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
+    if (finite_up_to(block, to))
+        return mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
     for (int64_t j = from; j < to; ++j) {
         const T *value = block.v + j * block.v_row;
         T *copy = block.v_clean + (j - from) * block.d_v;
@@ -52,7 +55,7 @@ template <class T, int NV, Kind kind> void work_run(Panel<T> &panel, const Block
     weigh<T, NV, kind>(panel, block, from, from, to);
     if constexpr (kind == Kind::plain)
         mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
-    else mix_hidden<T, NV>(panel, block, from, to, to, to);
+    else mix_hidden<T, NV>(panel, block, from, to);
     if constexpr (kind == Kind::general)
         if (block.raw) keep_raw<T, NV>(panel, block, from, to);
 }
@@ -70,7 +73,7 @@ template <class T, int NV> void work_range(Panel<T> &panel, const Block<T> &bloc
     weigh<T, NV, Kind::hidden>(panel, block, from, from, inner);
     weigh<T, NV, Kind::plain>(panel, block, from, inner, outer);
     weigh<T, NV, Kind::hidden>(panel, block, from, outer, to);
-    mix_hidden<T, NV>(panel, block, from, inner, outer, to);
+    mix_hidden<T, NV>(panel, block, from, to);
 }
 
 // Masks: words of 32 keys that no lane reads are skipped, and those that all read need no mask.
