@@ -1,0 +1,84 @@
+"""The bench itself: what is timed is checked, a contender's trouble is told, nothing slow is left out."""
+
+from collections.abc import Iterator
+from io import StringIO
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from headwork.engine.bench import Line, Results, report
+from headwork.engine.bench.cases import CASES
+from headwork.engine.bench.checking import check
+from headwork.engine.bench.contenders import Contenders
+from headwork.engine.bench.peers import PEERS, prepared
+from headwork.errors import HeadworkError
+
+SMALL = ["2×2", "causal 1,12,77,64", "1,8,128,64"]
+
+
+@pytest.fixture
+def contenders() -> Iterator[Contenders]:
+    with Contenders() as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("peer", ["headwork", "numpy", "torch"])
+def test_contenders_agree_with_the_formula(name: str, peer: str) -> None:
+    problem = next(case for case in CASES if case.name == name).make()
+    call = prepared(peer, problem)
+    assert call is not None
+    check(problem, call(), peer)
+
+
+def test_a_wrong_result_is_not_timed() -> None:
+    problem = next(case for case in CASES if case.name == "1,8,128,64").make()
+    with pytest.raises(AssertionError, match=r"off by .*, allowed 2e-05"):
+        check(problem, problem.v, "headwork")
+    with pytest.raises(AssertionError, match="off by nan"):
+        check(problem, np.full_like(problem.v, np.nan), "headwork")
+
+
+def test_a_contender_is_timed_in_a_process_of_its_own(contenders: Contenders) -> None:
+    assert contenders.of("headwork").prepare("headwork", "2×2") is None
+    assert contenders.of("numpy").prepare("numpy", "2×2") is None
+    assert contenders.of("headwork") is not contenders.of("numpy")
+    assert contenders.of("torch") is contenders.of("torch folded")
+    taken = contenders.medians(["headwork", "numpy"], rounds=2, budget=1)
+    assert all(0 < seconds < 1 for seconds in taken.values())
+
+
+def test_trouble_is_told_and_the_others_go_on(contenders: Contenders) -> None:
+    """A peer that cannot do a case, and one whose process has died."""
+    assert contenders.of("onnx").prepare("onnx", "Boolean mask, random") == "no onnx"
+    broken = contenders.of("numpy")
+    broken._process.kill()
+    broken._process.join()
+    assert "ended unasked" in (broken.prepare("numpy", "2×2") or "")
+    with pytest.raises(HeadworkError, match="numpy ended unasked"):
+        broken.time("numpy")
+
+
+def test_every_target_names_a_contender_of_its_case() -> None:
+    for case in CASES:
+        assert set(case.targets) <= set(case.peers) <= set(PEERS), case.name
+
+
+def test_what_is_slower_than_a_peer_is_listed() -> None:
+    lines = [
+        Line("fine", 1e-3, {"torch": 1.5}, {"torch": 1.3}, 0.8),
+        Line(
+            "slow", 2e-6, {"torch": 0.5, "onnx": 3.0, "onnx mha": 1.1}, {"torch": 1.3, "onnx": 1.2}, None, ["jax: odd"]
+        ),
+    ]
+    results = Results({}, {"operations": 2e11, "bytes": 3e10}, lines, [], 1_000_000)
+    page = StringIO()
+    report.table(results, Console(file=page, width=160))
+    text = page.getvalue()
+    assert "1.50 ≥ 1.3" in text
+    assert "0.50 < 1.3" in text
+    assert "1.10 < 1.2" in text, "the faster of ONNX Runtime's two operators counts"
+    assert "slower than torch: slow, 0.50" in text
+    assert "slow: jax: odd" in text
+    assert "200 GF/s float32, 30.0 GB/s read" in text
