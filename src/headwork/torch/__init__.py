@@ -9,6 +9,7 @@ except ModuleNotFoundError as error:
         raise
     raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
 
-from headwork.torch.attention import scaled_dot_product_attention
+from headwork.torch.attention import explain, scaled_dot_product_attention
+from headwork.torch.path import Path
 
-__all__ = ["scaled_dot_product_attention"]
+__all__ = ["Path", "explain", "scaled_dot_product_attention"]
