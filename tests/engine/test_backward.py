@@ -158,7 +158,9 @@ def test_empty_axes(shape: tuple[int, ...]) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     x = np.ones((2, 5, 4), np.float32)
     out, lse = attention(x, x, x, return_lse=True)
-    with pytest.raises(ShapeError, match=r"dout is float32 \(2, 5, 3\), but for these q, k and v it is float32 \(2, 5, 4\)"):
+    with pytest.raises(
+        ShapeError, match=r"dout is float32 \(2, 5, 3\), but for these q, k and v it is float32 \(2, 5, 4\)"
+    ):
         attention_backward(x, x, x, out, lse, x[..., :3])
     with pytest.raises(ShapeError, match="lse is float64"):
         attention_backward(x, x, x, out, lse.astype(float), x)

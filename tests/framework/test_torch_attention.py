@@ -121,7 +121,12 @@ def test_explain_names_the_way_and_the_reason() -> None:
     assert str(explain(q, k, v, mask, is_causal=True)) == "torch: attn_mask together with is_causal"
     assert str(explain(q, k, v, mask.double())) == "torch: a mask of torch.float64"
     ways: list[str] = []
-    torch.func.vmap(lambda x: (ways.append(str(explain(x, x, x))), x)[1])(q)
+
+    def noted(x: torch.Tensor) -> torch.Tensor:
+        ways.append(str(explain(x, x, x)))
+        return x
+
+    torch.func.vmap(noted)(q)
     assert ways == ["operator: it is called under a transform of torch.func"]
 
 

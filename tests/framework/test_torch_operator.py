@@ -50,7 +50,9 @@ def test_gradcheck(name: str) -> None:
 def test_gradcheck_of_the_log_sum_exp() -> None:
     arrays, _ = inputs(2)
     assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, None, False, 0.5), arrays)
-    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, LOWER | torch.eye(5).bool(), False, 0.5)[1], arrays)
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: attention(q, k, v, LOWER | torch.eye(5).bool(), False, 0.5)[1], arrays
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
@@ -97,9 +99,7 @@ def test_vmap(rank: int, in_dims: tuple[int | None, ...]) -> None:
     ours, theirs = (torch.func.vmap(f, in_dims)(*mapped) for f in (scaled_dot_product_attention, torchs_own))
     torch.testing.assert_close(ours, theirs)
     upward = torch.randn_like(ours)
-    torch.testing.assert_close(
-        torch.autograd.grad(ours, mapped, upward), torch.autograd.grad(theirs, mapped, upward)
-    )
+    torch.testing.assert_close(torch.autograd.grad(ours, mapped, upward), torch.autograd.grad(theirs, mapped, upward))
 
 
 def test_gradients_for_each_item() -> None:
@@ -112,7 +112,7 @@ def test_gradients_for_each_item() -> None:
     torch.testing.assert_close(*found)
 
 
-class Block(torch.nn.Module):  # type: ignore[misc]  # torch is not type-checked here
+class Block(torch.nn.Module):
     def __init__(self, attend: Any) -> None:
         super().__init__()
         self.attend, self.heads, d = attend, 4, 32

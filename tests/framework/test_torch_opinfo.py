@@ -55,23 +55,31 @@ def spread(a: torch.Tensor, b: torch.Tensor) -> float:
 @pytest.mark.parametrize("below", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_torchs_samples(dtype: torch.dtype, below: bool) -> None:
-    """As close to torch's function as torch asks of this type. In 16 bits torch's own are farther off than that: there
-    the result is held to torch's tolerance against float64, and gradients to twice the error of torch's fused kernel.
+    """Results, and float64 gradients, as close to torch's function as torch asks of the type; in 16 bits, where torch's
+    own results are farther off than that, as close to float64's. Other gradients: at most twice the error of torch's
+    fused kernel, and the rounding of the largest score, which the samples drive to hundreds: the weights are worked out
+    again from a log-sum-exp that is rounded as that score is.
     """
     seen = 0
+    tolerance = {"atol": 5e-5, "rtol": 5e-6} if dtype == torch.float32 else {}  # as torch's OpInfo has it
     for sample in samples(dtype):
         with use() if below else torch.enable_grad():
             got = run(torchs_own if below else scaled_dot_product_attention, sample, dtype)
-        if dtype in (torch.float32, torch.float64) or sample.kwargs.get("dropout_p"):
+        if dtype == torch.float64 or sample.kwargs.get("dropout_p"):
             torch.testing.assert_close(got, run(torchs_own, sample, dtype))
             continue
-        seen += 1
         exact = run(torchs_own, sample, torch.float64)
-        if not below:  # what goes below torch's function is only what torch sends there
+        if dtype == torch.float32:
+            torch.testing.assert_close(got[0], run(torchs_own, sample, dtype)[0], **tolerance)
+        elif not below:  # what goes below torch's function is only what torch sends there
             torch.testing.assert_close(got[0], exact[0].to(dtype))
-        grouped = sample.kwargs.get("enable_gqa", False)
-        theirs = run(torchs_own if grouped else fused, sample, dtype)
-        for a, b, c in zip(got, theirs, exact, strict=False):
-            allowed = 2 * spread(b, c) + torch.finfo(dtype).eps * float(c.abs().max()) if b is not None else torch.inf
-            assert spread(a, c) <= allowed
-    assert seen > 5 or dtype in (torch.float32, torch.float64)
+        theirs = run(torchs_own if sample.kwargs.get("enable_gqa") else fused, sample, dtype)
+        largest = (
+            float((sample.input.double() @ sample.args[0].double().mT).abs().max()) / sample.input.shape[-1] ** 0.5
+        )
+        rounding = max(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps * largest)
+        for ours, fast, fine in zip(got, theirs, exact, strict=True):
+            if fast is not None:  # torch's fused kernel has no gradient of a mask
+                seen += 1
+                assert spread(ours, fine) <= 2 * spread(fast, fine) + rounding * float(fine.abs().max())
+    assert seen > 40 or dtype == torch.float64

@@ -34,7 +34,13 @@ def scaled_dot_product_attention(
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
     gradient = needs_gradient(query, key, value, attn_mask)
-    if attn_mask is None and dropout_p == 0 and not gradient and kernel is not None and not busy(query, key, value, None):
+    if (
+        attn_mask is None
+        and dropout_p == 0
+        and not gradient
+        and kernel is not None
+        and not busy(query, key, value, None)
+    ):
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
         out = torch.empty_like(query)
         factor = query.size(-1) ** -0.5 if scale is None else scale

@@ -11,10 +11,8 @@ from headwork.torch.calls import accumulator, backward_into, forward_into
 def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, empty. A caller that stores heads within tokens gets them so again."""
     rows = query.shape[:-1]
-    if value.shape[-1] == query.shape[-1]:
-        out = torch.empty_like(query)
-    else:
-        out = query.new_empty((*rows, value.shape[-1]))
+    alike = value.shape[-1] == query.shape[-1]
+    out = torch.empty_like(query) if alike else query.new_empty((*rows, value.shape[-1]))
     return out, query.new_empty(rows, dtype=accumulator(query))
 
 
@@ -61,15 +59,13 @@ attention_backward = torch.library.custom_op(
 )
 
 
-@attention.register_fake
-def _(
+def fake(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
     return fresh(query, key, value)
 
 
-@attention_backward.register_fake
-def _(
+def fake_backward(
     dout: Tensor,
     dlse: Tensor | None,
     query: Tensor,
@@ -84,6 +80,10 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
     return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
+
+
+attention.register_fake(fake)
+attention_backward.register_fake(fake_backward)
 
 
 def remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
