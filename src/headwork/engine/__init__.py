@@ -2,7 +2,8 @@
 
 from headwork.engine.attention import attention
 from headwork.engine.backend import Backend, backend
+from headwork.engine.backward import Gradients, attention_backward
 from headwork.engine.merge import merge
 from headwork.engine.varlen import attention_varlen
 
-__all__ = ["Backend", "attention", "attention_varlen", "backend", "merge"]
+__all__ = ["Backend", "Gradients", "attention", "attention_backward", "attention_varlen", "backend", "merge"]

@@ -1,0 +1,16 @@
+"""headwork below torch: tensors in, tensors out."""
+
+from headwork.errors import HeadworkError
+
+try:
+    import torch as _torch  # noqa: F401  # only to say how to get it
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
+
+from headwork.torch.attention import explain, scaled_dot_product_attention
+from headwork.torch.path import Path
+from headwork.torch.replace import restore, use
+
+__all__ = ["Path", "explain", "restore", "scaled_dot_product_attention", "use"]
