@@ -59,7 +59,7 @@ template <class T> struct Queries {
         finite = true;
         for (int64_t r = 0; r < rows; ++r) {
             const int64_t head = (from + r) / group.span.tokens, token = (from + r) % group.span.tokens;
-            const Lane lane = group.lane(token * group.heads + head);
+            const Lane lane = group.lane(token, head);
             const int64_t row = group.span.token0 + token;
             T *const dout_row = dout + r * d_v;
             read_padded(q + r * d_k, call.q, lane.q, call.d_k);

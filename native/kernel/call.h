@@ -69,18 +69,19 @@ struct Group {
     }
 
     // Writes `count` lanes from lane `from` on.
-    void lanes_from(Lane *lane, int64_t from, int64_t count) const {
+    void lanes_from(Lane *lanes, int64_t from, int64_t count) const {
         int64_t token = from / heads, head = from % heads;
         for (int64_t i = 0; i < count; ++i) {
-            lane[i] = at(token, head0 + head);
+            lanes[i] = lane(token, head);
             if (++head < heads) continue;
             head = 0;
             ++token;
         }
     }
 
-  private:
-    Lane at(int64_t token, int64_t head) const {
+    // One token of one head of the group.
+    Lane lane(int64_t token, int64_t of_group) const {
+        const int64_t head = head0 + of_group;
         const int64_t row = span.token0 + token, position = token + span.offset;
         Lane lane;
         lane.q = place(call->q, q, head, row);
