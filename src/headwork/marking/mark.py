@@ -15,7 +15,8 @@ import numpy as np
 from headwork.errors import HeadworkError
 from headwork.graph import Step, needed, read
 from headwork.marking.answers import Answers, one_student
-from headwork.marking.diagnose import Diagnosis, advice, view
+from headwork.marking.diagnose import Diagnosis, advice
+from headwork.marking.fit import view
 from headwork.marking.marks import AnswerMark, Marks, PartMark, no_working
 from headwork.marking.predict import MOST_PLANS, float_handed
 from headwork.marking.questions import Answered, Question, questions
