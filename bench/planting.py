@@ -1,4 +1,4 @@
-"""Sheets, and the answers of students who make a mistake on them: one alone, a slip of the pen, or two at once."""
+"""Answers to a sheet as students write them: right, with a mistake, a slip of the pen, two mistakes, or random."""
 
 from __future__ import annotations
 
@@ -106,3 +106,22 @@ def as_alone(desk: Desk, tags: Tags, answers: Matrices, places: int) -> bool:
 
 def _same_digits(matrix: Array, other: Array | None, places: int) -> bool:
     return other is not None and np.array_equal(half_up(matrix, places), half_up(other, places))
+
+
+def random_wrong(matrix: Array, generator: np.random.Generator) -> tuple[Array, Array]:
+    """Numbers of the size of the right ones and of no other connection: everywhere, and in two or three entries."""
+    drawn = _like(matrix, generator)
+    spoilt = np.zeros(matrix.size, bool)
+    spoilt[generator.choice(matrix.size, generator.integers(2, 4), replace=False)] = True
+    return drawn, np.where(spoilt.reshape(matrix.shape), drawn, matrix)
+
+
+def _like(matrix: Array, generator: np.random.Generator) -> Array:
+    """Whole numbers for whole numbers, weights for weights, anything else of the same spread."""
+    if np.all(matrix == np.round(matrix)):
+        low, high = int(matrix.min()), int(matrix.max())
+        return generator.integers(low - 1, high + 2, matrix.shape).astype(np.float64)
+    if np.all(matrix >= 0) and np.allclose(matrix.sum(axis=1), 1):
+        drawn = generator.random(matrix.shape) + 0.01
+        return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+    return generator.uniform(matrix.min() - 0.5, matrix.max() + 0.5, matrix.shape)

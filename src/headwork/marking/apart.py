@@ -46,13 +46,14 @@ def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
         (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
     ]
     tables = {
-        q: Table.of((((tag,), answers[q]) for tag, answers in predicted if q in answers), right[q]) for q in right
+        question: Table.of((((tag,), answers[question]) for tag, answers in predicted if question in answers), matrix)
+        for question, matrix in right.items()
     }
     for (tag, questions_changed), (_, answers) in zip(changed, predicted, strict=True):
-        for q in questions_changed:
-            if evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS)) >= tables[q].enough:
-                break
-        else:
+        told = (
+            (q, evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS))) for q in questions_changed
+        )
+        if not any(bits >= tables[question].enough for question, bits in told):
             yield tag, ""
     for (i, (one, here)), (j, (other, there)) in combinations(enumerate(changed), 2):
         if one == other:

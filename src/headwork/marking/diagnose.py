@@ -81,7 +81,11 @@ class Diagnosis:
         table = self.table(key, found, right, handed, 1)
         slipped = [(slip,) for slip in slips.slips(answer, right, within)]
         named = table.fitting(answer, within, nearby=any(slip != ONE_ENTRY for slip in slipped))
-        if own is not None and not named:
+        if named:
+            slipped = slipped[
+                -1:
+            ]  # beside a mistake the widest slip is enough: two entries exchanged are one transposed
+        elif own is not None:
             named += self._from_own(found, answer, within, handed, own)
         named += slipped
         if named:

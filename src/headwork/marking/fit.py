@@ -96,18 +96,18 @@ class Table:
 
 
 def evidence(prediction: Array, right: Array, within: Array) -> float:
-    """How many bits the fit is worth: entries that are not as they should be, times the finesse of each.
+    """How many bits the fit is worth: which entries are not as they should be, and what is there instead.
 
     An answer in whole numbers is read on the grid of whole numbers, however many places are asked.
     """
     if prediction.shape != right.shape:
         return float("inf")  # the shape itself tells
     apart = np.abs(prediction - right) > within
-    finite = prediction[np.isfinite(prediction)]
-    if not apart.any() or finite.size < prediction.size:
+    number = int(apart.sum())
+    if not number or not np.isfinite(prediction).all():
         return 0.0
-    whole = bool(np.all(prediction == np.round(prediction)) and np.all(right == np.round(right)))
+    which = log2(comb(prediction.size, number))
     spread = max(float(np.ptp(right)), float(np.ptp(prediction)), float(np.max(np.abs(prediction - right))))
-    if whole:  # from 2 to 5 there are four of them
-        return int(apart.sum()) * log2(spread + 1)
-    return float(sum(log2(max(1.0, spread / room)) for room in (2 * within[apart]).ravel()))
+    if np.all(prediction == np.round(prediction)) and np.all(right == np.round(right)):
+        return which + number * log2(spread + 1)  # from 2 to 5 there are four whole numbers
+    return which + float(sum(log2(max(1.0, spread / room)) for room in (2 * within[apart]).ravel()))
