@@ -83,10 +83,10 @@ def sheet(Q: str, K: str, find: str) -> str:
 
 
 def test_queries_and_keys_exchanged_are_named_beside_rows_and_columns() -> None:
-    """Scores that differ from their transpose in one pair of entries: two slips fit, and the widest is kept."""
-    eye = "[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"
-    problem = parse_sheet(sheet("[[1, 2, 3], [4, 5, 6], [3, 6, 7]]", eye, '"scores"'), "test")
-    marks = mark(problem, {"a": {"scores": [[1, 4, 3], [2, 5, 6], [3, 6, 7]]}})
+    """Scores that differ from their transpose in one pair of entries say little, but no less of the mistake than of
+    the slips, which lead to the very same numbers. Two slips fit, and the widest is kept."""
+    Q, K = "[[0, 1, 0], [0, 1, 1], [0, 0, 0]]", "[[1, 0, 1], [0, 0, 1], [1, 0, 0]]"
+    marks = mark(parse_sheet(sheet(Q, K, '"scores"'), "test"), {"a": {"scores": [[0, 1, 0], [0, 1, 0], [0, 0, 0]]}})
     assert marks.parts[0].answers[0].tags == ("q-k-swapped", "transposed")
 
 

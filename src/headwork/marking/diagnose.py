@@ -82,9 +82,7 @@ class Diagnosis:
         slipped = [(slip,) for slip in slips.slips(answer, right, within)]
         named = table.fitting(answer, within, nearby=any(slip != ONE_ENTRY for slip in slipped))
         if named:
-            slipped = slipped[
-                -1:
-            ]  # beside a mistake the widest slip is enough: two entries exchanged are one transposed
+            slipped = slipped[-1:]  # beside a mistake the widest slip is enough
         elif own is not None:
             named += self._from_own(found, answer, within, handed, own)
         named += slipped
