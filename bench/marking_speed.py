@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from marking_study import Desk, texts
+from planting import Desk, texts
 
 from headwork.marking.answers import Answers
 from headwork.sheets.make import Plan, new_sheet

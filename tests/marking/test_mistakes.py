@@ -143,6 +143,18 @@ def test_an_inverted_mask_reads_only_what_is_hidden() -> None:
     assert weights.sum(axis=1) == pytest.approx([1, 1, 0])
 
 
+@pytest.mark.parametrize("scale", ["none", "sqrt(d_k)"])
+def test_scores_that_sum_to_0_cannot_be_shared_out(scale: str) -> None:
+    """1/√3 + 2/√3 − 3/√3 is 0, though not in float64: the row has no number, and the other row has its own."""
+    given = {"Q": [[1, 0, 0], [0, 1, 0]], "K": [[1, 1, 0], [2, 1, 0], [-3, 2, 0]], "V": [[1]] * 3}
+    table = {"formula": "scaled_dot_product", "scale": scale, "given": given, "part": [{"find": ["weights"]}]}
+    problem = Ready(read_problem(table, ""))
+    graph = Graph(CATALOGUE["no-exponential"].made_in(problem.last)[0])
+    weights = graph.value(problem.steps["weights", None], float_handed(problem.handed))
+    assert np.isnan(weights[0]).all()
+    assert weights[1] == pytest.approx([0.25, 0.25, 0.5])
+
+
 def test_leaving_out_the_output_projection_keeps_or_drops_its_bias() -> None:
     problem = ready()
     kept, dropped = (

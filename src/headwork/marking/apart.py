@@ -7,7 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from headwork.marking.diagnose import ENOUGH_BITS, Diagnosis, evidence, view
+from headwork.marking.diagnose import Diagnosis
+from headwork.marking.fit import Table, evidence, view
 from headwork.marking.predict import float_handed
 from headwork.marking.questions import Question, questions
 from headwork.readings.values import Array
@@ -44,9 +45,15 @@ def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
     changed = [
         (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
     ]
+    tables = {
+        question: Table.of((((tag,), answers[question]) for tag, answers in predicted if question in answers), matrix)
+        for question, matrix in right.items()
+    }
     for (tag, questions_changed), (_, answers) in zip(changed, predicted, strict=True):
-        told = (evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS)) for q in questions_changed)
-        if not any(bits >= ENOUGH_BITS for bits in told):
+        told = (
+            (q, evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS))) for q in questions_changed
+        )
+        if not any(bits >= tables[question].enough for question, bits in told):
             yield tag, ""
     for (i, (one, here)), (j, (other, there)) in combinations(enumerate(changed), 2):
         if one == other:

@@ -15,13 +15,15 @@ import numpy as np
 from headwork.errors import HeadworkError
 from headwork.graph import Step, needed, read
 from headwork.marking.answers import Answers, one_student
-from headwork.marking.diagnose import Diagnosis, advice, view
+from headwork.marking.diagnose import Diagnosis, advice
+from headwork.marking.fit import view
 from headwork.marking.marks import AnswerMark, Marks, PartMark, no_working
 from headwork.marking.predict import MOST_PLANS, float_handed
 from headwork.marking.questions import Answered, Question, questions
 from headwork.marking.rules import Rules
 from headwork.marking.symbolic import mark_symbolic
 from headwork.marking.table import Malformed, Numbers, is_blank, numbers
+from headwork.marking.tolerance import CLEAR
 from headwork.readings.entries import origin
 from headwork.readings.exact import EXACT, Hidden, Matrix
 from headwork.readings.shapes import shape_text
@@ -201,7 +203,7 @@ class ProblemMarker:
         room = self.rules.tolerance.room_near
         places = self.problem.places
         rooms = [[room(x, near[i, j], places) for j, x in enumerate(row)] for i, row in enumerate(answer)]
-        within: Array = np.maximum(np.array(rooms), 1e-9) * (1 + 1e-9)
+        within: Array = np.maximum(np.array(rooms), 1e-9) * (1 + (CLEAR if self.rules.tolerance.closed else -CLEAR))
         return within
 
     def _remember(self, part: Part, found: Found, answer: Numbers, mark: AnswerMark, earlier: Earlier) -> None:

@@ -39,7 +39,7 @@ class Graph:
         self.by_key: dict[tuple[str, Any], Step] = {}
         for step in self.order:
             self.by_key.setdefault((step.role, step.head), step)
-        self.untouched = set(in_order(original)) if original is not None else set()
+        self.untouched = _alike(self.order, list(in_order(original))) if original is not None else set()
         self.plans: dict[tuple[Step, frozenset[Step]], list[_Line] | None] = {}
 
     def here(self, step: Step) -> Step | None:
@@ -92,6 +92,16 @@ class Graph:
             work = [(s, VALUES[type(s.op)], s.inputs) for s in steps if s not in handed]
             self.plans[key] = work if all(inputs for _, _, inputs in work) else None
         return self.plans[key]
+
+
+def _alike(steps: list[Step], originals: list[Step]) -> set[Step]:
+    """The steps that work as in the original. A step that only rests on a changed one is a new step, but alike."""
+    known = {_way(step) for step in originals}
+    return {step for step in steps if _way(step) in known}
+
+
+def _way(step: Step) -> tuple[Any, ...]:
+    return step.role, step.head, step.op, tuple((s.role, s.head) for s in step.inputs)
 
 
 def _run(lines: list[_Line], handed: Mapping[Step, Array], rounding: Round | None) -> Array | None:

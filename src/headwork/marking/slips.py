@@ -25,7 +25,8 @@ FEWEST_ENTRIES = 3  # in a smaller answer "all right but one" says nothing
 
 
 def slips(answer: Array, matrix: Array, within: Array) -> Iterator[str]:
-    """The slips that lead from the matrix to the answer; `within` is how far apart two entries count as the same.
+    """The slips that lead from the matrix to the answer, the widest last; `within` is how far apart two entries count
+    as the same.
 
     >>> a = np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> list(slips(a, a * [[1, 1], [-1, 1]], a * 0 + 0.01)), list(slips(a, a.T, a * 0 + 0.01))

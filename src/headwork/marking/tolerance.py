@@ -99,6 +99,11 @@ class Tolerance:
             return f"less than one unit away in decimal place {self.places}"
         return f"less than one unit away in significant figure {self.figures}"
 
+    @property
+    def closed(self) -> bool:
+        """Whether a number that lies just so far away is still right; a whole unit away is wrong."""
+        return self.rule in ("exact", "within")
+
     def room(self, answer: Number, right: float, asked: int) -> Fraction:
         """How far from the right number the answer may lie."""
         if self.rule == "last-place":
@@ -132,9 +137,7 @@ class Tolerance:
         room = self.room(answer, near, asked)
         exact = right()
         assert not isinstance(exact, Hidden)
-        if self.rule in ("exact", "within"):
-            return not _beyond(answer.value, exact, room)
-        return _inside(answer.value, exact, room)
+        return not _beyond(answer.value, exact, room) if self.closed else _inside(answer.value, exact, room)
 
 
 @cache

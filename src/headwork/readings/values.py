@@ -15,6 +15,7 @@ from headwork.numbers.digits import to_float
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
 
 Array = NDArray[np.float64]
+NOISE = 1e-13  # of float64, where numbers cancel
 
 
 def values(last: Step, handed: Mapping[Step, Any]) -> dict[Step, Array]:
@@ -57,10 +58,11 @@ def _softmax(step: Step, scores: Array) -> Array:
 
 
 def _shares(scores: Array, axis: int | tuple[int, int]) -> Array:
-    """s/Σs; a sum of 0 leaves no number, so NaN."""
+    """s/Σs; a sum of 0 leaves no number, so NaN. What rounding leaves of a sum of 0, such as of 1/√3 − 1/√3, is 0."""
     visible = np.where(np.isneginf(scores), 0.0, scores)
     total = np.sum(visible, axis=axis, keepdims=True)
-    shares: Array = np.divide(visible, total, out=np.full_like(visible, np.nan), where=total != 0)
+    noise = NOISE * np.sum(np.abs(visible), axis=axis, keepdims=True)
+    shares: Array = np.divide(visible, total, out=np.full_like(visible, np.nan), where=np.abs(total) > noise)
     return shares
 
 

@@ -1,6 +1,5 @@
 """A contender in a process of its own: the threads of one must not spin on the cores that another is timed on."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -8,9 +7,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from headwork.engine.bench.cases import CASES, Problem
+from headwork.engine.bench.turns import turn
 from headwork.errors import HeadworkError
-
-TURN = 0.02  # seconds that are timed at least, after as many that are not
 
 
 class Contender:
@@ -60,14 +58,14 @@ class _Desk:
 
     case: str = ""
     problem: Problem | None = None
-    calls: dict[str, tuple[Callable[[], Any], int]] = field(default_factory=dict)  # and how often to call in a turn
+    turns: dict[str, Callable[[], float]] = field(default_factory=dict)
 
     def prepare(self, peer: str, case: str) -> str | None:
         from headwork.engine.bench.checking import check
         from headwork.engine.bench.peers import prepared
 
         if case != self.case:
-            self.case, self.calls = case, {}
+            self.case, self.turns = case, {}
             self.problem = next(known for known in CASES if known.name == case).make()
         assert self.problem is not None
         try:
@@ -77,20 +75,11 @@ class _Desk:
             check(self.problem, call(), peer)
         except Exception as trouble:  # whatever a peer may raise: it is told, and the others go on
             return f"{peer}: {trouble}"
-        start = time.perf_counter()
-        call()
-        self.calls[peer] = call, max(1, int(TURN / max(time.perf_counter() - start, 1e-7)))
+        self.turns[peer] = turn(call)
         return None
 
     def time(self, peer: str) -> float:
-        call, repeats = self.calls[peer]
-        taken = 0.0
-        for _ in range(2):  # the first wakes the threads and fills the caches, for every contender alike
-            start = time.perf_counter()
-            for _ in range(repeats):
-                call()
-            taken = time.perf_counter() - start
-        return taken / repeats
+        return self.turns[peer]()
 
     def limits(self) -> dict[str, float]:
         import numpy as np

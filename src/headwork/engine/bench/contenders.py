@@ -1,11 +1,12 @@
 """The contenders of a run, and the turns they take."""
 
-import statistics
 import time
+from functools import partial
 from typing import Self
 
 from headwork.engine.bench.contender import Contender
 from headwork.engine.bench.peers import package_of
+from headwork.engine.bench.turns import medians
 
 SETTLE = 0.2  # seconds between turns: threads of the last one spin for as long as 0.1, waiting for more work
 
@@ -30,13 +31,9 @@ class Contenders:
         return self._running[package]
 
     def medians(self, peers: list[str], rounds: int, budget: float) -> dict[str, float]:
-        """Seconds per call of each: the median over rounds in which each has its turn."""
-        taken: dict[str, list[float]] = {peer: [] for peer in peers}
-        begun = time.perf_counter()
-        for turn in range(rounds):
-            for peer in peers:
-                time.sleep(SETTLE)
-                taken[peer].append(self.of(peer).time(peer))
-            if turn >= 4 and time.perf_counter() - begun > budget:
-                break
-        return {peer: statistics.median(times) for peer, times in taken.items()}
+        """Seconds per call of each, taking turns."""
+        return medians({peer: partial(self._time, peer) for peer in peers}, rounds, budget)
+
+    def _time(self, peer: str) -> float:
+        time.sleep(SETTLE)
+        return self.of(peer).time(peer)

@@ -1,0 +1,111 @@
+"""Predictions held against an answer: what says enough, and what chance could have written."""
+
+from __future__ import annotations
+
+from math import comb, inf, log2
+
+import numpy as np
+import pytest
+
+from headwork.marking.fit import BEYOND_CHANCE, Table, evidence
+from headwork.marking.mark import Marker, mark
+from headwork.marking.predict import Graph
+from headwork.sheets.load import parse_sheet
+from headwork.sheets.make import Plan, new_sheet
+
+RIGHT = np.arange(9.0).reshape(3, 3)
+CLOSE = np.full((3, 3), 0.01)
+
+
+def changed(*entries: tuple[int, int, float]) -> np.ndarray:
+    matrix = RIGHT.copy()
+    for i, j, value in entries:
+        matrix[i, j] = value
+    return matrix
+
+
+def test_evidence_counts_which_entries_differ_and_what_is_there() -> None:
+    """Two of nine entries, each one of the nine whole numbers from 0 to 8."""
+    bits = evidence(changed((0, 0, 5), (1, 1, 7)), RIGHT, CLOSE)
+    assert bits == pytest.approx(log2(comb(9, 2)) + 2 * log2(9))
+    assert evidence(RIGHT + 0.005, RIGHT, CLOSE) == 0
+    assert evidence(RIGHT[:2], RIGHT, CLOSE) == inf
+
+
+def test_evidence_of_decimals_is_as_fine_as_they_are_written() -> None:
+    half = evidence(RIGHT / 16 + 0.25, RIGHT / 16, CLOSE)
+    assert half == pytest.approx(9 * log2(0.5 / 0.02))
+    assert evidence(RIGHT / 16 + 0.25, RIGHT / 16, CLOSE / 100) == pytest.approx(half + 9 * log2(100))
+
+
+def test_the_more_predictions_there_are_the_more_it_takes() -> None:
+    """Predictions that agree are one, and one that is right is none."""
+    few = Table.of([(("a",), RIGHT + 1), (("b",), RIGHT + 1), (("c",), RIGHT)], RIGHT)
+    many = Table.of([((str(i),), RIGHT + i) for i in range(1, 9)], RIGHT)
+    assert few.enough == BEYOND_CHANCE
+    assert many.enough == BEYOND_CHANCE + 3
+
+
+def test_what_one_entry_tells_is_not_enough_but_three_are() -> None:
+    one, three = changed((0, 0, 5)), changed((0, 0, 5), (1, 1, 7), (2, 2, 1))
+    table = Table.of([(("one",), one), (("three",), three)], RIGHT)
+    assert table.fitting(one, CLOSE) == []
+    assert table.fitting(three, CLOSE) == [("three",)]
+
+
+def test_random_numbers_fit_a_prediction_less_than_once_in_a_thousand_times() -> None:
+    """2×2 whole numbers from 0 to 9, against 300 predictions of the same kind: a fit alone happens often enough."""
+    generator = np.random.default_rng(1)
+    right = np.array([[0.0, 9.0], [4.0, 5.0]])
+    table = Table.of([((str(i),), generator.integers(0, 10, (2, 2)).astype(float)) for i in range(300)], right)
+    within = np.full((2, 2), 0.01)
+    drawn = [generator.integers(0, 10, (2, 2)).astype(float) for _ in range(3000)]
+    assert sum(bool(np.all(table.matrices[2, 2] == d, axis=(1, 2)).any()) for d in drawn) > 30
+    assert sum(bool(table.fitting(d, within)) for d in drawn) <= 3
+
+
+def test_only_the_step_where_a_mistake_is_made_is_touched() -> None:
+    """Q is mistaken; what rests on it is carried on from there."""
+    problem = Marker(new_sheet(Plan("single_head", 3, 1, 3))).problems[0]
+    steps, handed = problem.ready.steps, problem.ready.handed
+    turned = [g for tag, g in problem.diagnosis.single if tag == "projection-transposed"][1]
+    assert turned.touches(steps["Q", None], handed)
+    assert turned.touches(steps["scores", None], handed)
+    assert not turned.touches(steps["scores", None], [*handed, steps["Q", None], steps["K", None]])
+    assert not Graph(problem.ready.last, problem.ready.last).touches(problem.ready.last, handed)
+
+
+def sheet(Q: str, K: str, find: str) -> str:
+    return (
+        f'formula = "scaled_dot_product"\nplaces = 2\n[given]\nQ = {Q}\nK = {K}\nV = [[1], [2], [3]]\n'
+        f'[[part]]\nlabel = "a"\nfind = [{find}]\n'
+    )
+
+
+def test_queries_and_keys_exchanged_are_named_beside_rows_and_columns() -> None:
+    """Scores that differ from their transpose in one pair of entries say little, but no less of the mistake than of
+    the slips, which lead to the very same numbers. Two slips fit, and the widest is kept."""
+    Q, K = "[[0, 1, 0], [0, 1, 1], [0, 0, 0]]", "[[1, 0, 1], [0, 0, 1], [1, 0, 0]]"
+    marks = mark(parse_sheet(sheet(Q, K, '"scores"'), "test"), {"a": {"scores": [[0, 1, 0], [0, 1, 0], [0, 0, 0]]}})
+    assert marks.parts[0].answers[0].tags == ("q-k-swapped", "transposed")
+
+
+def test_a_whole_unit_away_is_one_entry_wrong_and_is_called_so() -> None:
+    """ "less than one unit" leaves a unit itself outside: the same bound decides what is wrong and what differs."""
+    eye = "[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"
+    problem = parse_sheet(sheet("[[1, 2, 3], [4, 5, 6], [7, 8, 9]]", eye, '"scores"'), "test")
+    marks = mark(problem, {"a": {"scores": [["1.01", 2, 3], [4, 5, 6], [7, 8, 9]]}})
+    answer = marks.parts[0].answers[0]
+    assert (answer.verdict, answer.tags) == ("wrong", ("one-entry",))
+
+
+def test_two_mistakes_in_whole_numbers_are_named_where_few_rivals_are() -> None:
+    """W_Q and W_K taken for each other, and transposed: X·W_Kᵀ handed in as Q."""
+    problem = parse_sheet(
+        'formula = "single_head"\n[given]\nX = [[1, 0, 0], [0, 1, 0], [1, 1, 0]]\n'
+        "W_Q = [[1, 2, 0], [0, 1, 1], [2, 0, 1]]\nW_K = [[2, 0, 1], [1, 1, 0], [0, 3, 1]]\n"
+        'W_V = [[1, 0, 1], [0, 1, 0], [0, 0, 1]]\n[[part]]\nlabel = "a"\nfind = ["Q"]\n',
+        "test",
+    )
+    marks = mark(problem, {"a": {"Q": [[2, 1, 0], [0, 1, 3], [2, 2, 3]]}})
+    assert marks.parts[0].answers[0].tags == ("q-k-swapped+projection-transposed",)
