@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,6 +67,31 @@ class MultiHead:
         if rotary is not None:
             rotary.check(self.d_k)
         self.rotary, self.scale, self.softcap = rotary, scale, softcap
+
+    @classmethod
+    def load(
+        cls,
+        source: str | PathLike[str] | Any,
+        *,
+        layer: int | str | None = None,
+        heads: int | None = None,
+        rotary: Rotary | Literal["config"] | None = "config",
+    ) -> MultiHead:
+        """One attention layer of somebody's model.
+
+        `source` is a .safetensors file, a torch file of a state dict (.pt .pth .bin), a directory that holds one, a
+        torch module, or a mapping of names to arrays. nn.MultiheadAttention, BERT, GPT-2, Llama and ViT are known by
+        the names of their arrays.
+
+        layer   its number, or the beginning of its tensors' names; not needed where there is only one
+        heads   how many, where neither a config.json beside the file nor the module tells
+        rotary  as the config.json or the module tells, unless given
+
+        A model whose tokens read only earlier ones is called with causal=True, as always.
+        """
+        from headwork.engine.weights import load
+
+        return cls(**load(source, layer, heads, rotary))
 
     def astype(self, dtype: Any) -> MultiHead:
         """The same layer in float32 or float64."""
