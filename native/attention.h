@@ -47,6 +47,19 @@ typedef struct {
 // the number of threads. Returns 0, or 1 when memory ran out: then nothing in `out` is to be relied on.
 int hw_forward(const hw_attention *call);
 
+// The gradients of a call, from that of its result. They are written where an array is given for them.
+typedef struct {
+    hw_attention call;   // as hw_forward had it; `out` and `lse`, its results, are read
+    hw_array dout;       // the gradient of `out`
+    hw_array dlse;       // optional: that of `lse`
+    hw_array dq, dk, dv; // each optional; the group's query heads are summed in dk and dv
+    hw_array dmask;      // optional: of an additive mask, in the accumulation type; summed over axes without a stride
+} hw_gradients;
+
+// Recomputes the weights from `lse`, a tile at a time. The result does not depend on the number of threads. What lies
+// outside the spans is not written. Returns as hw_forward does.
+int hw_backward(const hw_gradients *gradients);
+
 // What the machine can do at best: float32 operations and bytes read a second, measured on `data`.
 typedef struct {
     double operations, bytes;

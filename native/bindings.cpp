@@ -1,31 +1,14 @@
-// NumPy arrays, through the buffer protocol, into the kernel's structures. What an argument may be is checked in Python,
-// which can say it better; here only what would be unsafe is refused.
-#include <nanobind/nanobind.h>
+// Arrays of Python into the kernel's structures. What an argument may be is checked in Python, which can say it better;
+// here only what would be unsafe is refused.
 #include <nanobind/stl/pair.h>
 
 #include <cmath>
 
-#include "attention.h"
+#include "view.h"
 
-namespace nb = nanobind;
+using namespace headwork;
 
 namespace {
-
-constexpr hw_type unknown = static_cast<hw_type>(-1);
-
-// bfloat16 has no code in the buffer protocol: it comes as the unsigned 16-bit numbers that hold its bits.
-hw_type type_of(const char *format) {
-    if (!format) return unknown;
-    if (*format == '=' || *format == '@') ++format;
-    switch (*format && !format[1] ? *format : 0) {
-    case 'f': return HW_FLOAT32;
-    case 'd': return HW_FLOAT64;
-    case 'e': return HW_FLOAT16;
-    case 'H': return HW_BFLOAT16;
-    case '?': return HW_BOOL;
-    default: return unknown;
-    }
-}
 
 // Where the head, row and column axes stand, counted from the end; 0 = not there.
 struct Axes {
@@ -33,52 +16,32 @@ struct Axes {
 };
 constexpr Axes heads_first{3, 2, 1}, tokens_first{2, 3, 1}, one_head{0, 2, 1}, rows_only{2, 1, 0};
 
-class View {
-  public:
-    View(nb::handle object, bool writable) {
-        if (object.is_none()) return;
-        if (PyObject_GetBuffer(object.ptr(), &buffer_, writable ? PyBUF_FULL : PyBUF_FULL_RO) != 0) throw nb::python_error();
-    }
-    // A view to look at, of no known type where the object has no buffer.
-    explicit View(nb::handle object) {
-        if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_FULL_RO) != 0) PyErr_Clear();
-    }
-    View(const View &) = delete;
-    View &operator=(const View &) = delete;
-    ~View() {
-        if (buffer_.obj) PyBuffer_Release(&buffer_);
-    }
+hw_array array_of(const View &view, Axes axes, int inner) {
+    hw_array array{};
+    if (!view.there()) return array;
+    array.data = static_cast<char *>(view.data());
+    array.type = view.known_type();
+    if (array.type == unknown) throw nb::type_error("no kernel for elements of this type");
+    array.head = view.stride(axes.head);
+    array.row = view.stride(axes.row);
+    // A single column has no stride of its own; its size stands in, so that it counts as contiguous.
+    array.column = view.size(axes.column) == 1 && axes.column ? view.item_size() : view.stride(axes.column);
+    for (int i = 0; i < HW_BATCH_AXES; ++i) array.batch[HW_BATCH_AXES - 1 - i] = view.stride(inner + 1 + i);
+    return array;
+}
 
-    int rank() const { return buffer_.ndim; }
-    int64_t size(int from_end) const { return from_end >= 1 && from_end <= rank() ? buffer_.shape[rank() - from_end] : 1; }
-    int64_t stride(int from_end) const { return size(from_end) == 1 ? 0 : buffer_.strides[rank() - from_end]; }
-    hw_type known_type() const { return type_of(buffer_.format); }
-    const void *data() const { return buffer_.buf; }
-    int64_t bytes() const { return buffer_.len; }
+// One column speaks for every key.
+hw_array mask_of(const View &view) {
+    hw_array mask = array_of(view, heads_first, 3);
+    if (view.size(1) == 1) mask.column = 0;
+    return mask;
+}
 
-    hw_array array(Axes axes, int inner) const {
-        hw_array array{};
-        if (!buffer_.obj) return array;
-        array.data = static_cast<char *>(buffer_.buf);
-        array.type = known_type();
-        if (array.type == unknown) throw nb::type_error("no kernel for elements of this type");
-        array.head = stride(axes.head);
-        array.row = stride(axes.row);
-        // A single column has no stride of its own; its size stands in, so that it counts as contiguous.
-        array.column = size(axes.column) == 1 && axes.column ? buffer_.itemsize : stride(axes.column);
-        for (int i = 0; i < HW_BATCH_AXES; ++i) array.batch[HW_BATCH_AXES - 1 - i] = stride(inner + 1 + i);
-        return array;
-    }
-
-  private:
-    Py_buffer buffer_{};
-};
-
-void work_out(const hw_attention &call) {
+template <class Call> void work_out(int (*work)(const Call *), const Call &call) {
     int failed;
     {
         nb::gil_scoped_release released;
-        failed = hw_forward(&call);
+        failed = work(&call);
     }
     if (failed) {
         PyErr_NoMemory();
@@ -86,45 +49,80 @@ void work_out(const hw_attention &call) {
     }
 }
 
+Axes axes_of(const View &out, bool swapped) {
+    if (out.rank() < 2 || out.rank() > 3 + HW_BATCH_AXES) throw nb::value_error("too many axes");
+    return out.rank() == 2 ? one_head : swapped ? tokens_first : heads_first;
+}
+
+struct Options {
+    bool swapped;
+    int64_t offset, left, right;
+    double scale, softcap;
+    int threads;
+};
+
+hw_attention described(const View &q, const View &k, const View &v, const View &mask, const View &out, const View &lse,
+                       const View &spans, const Options &options) {
+    const Axes axes = axes_of(out, options.swapped);
+    hw_attention call{};
+    int64_t items = 1;
+    for (int i = 0; i < HW_BATCH_AXES; ++i) items *= call.batch[HW_BATCH_AXES - 1 - i] = out.size(4 + i);
+    call.heads = q.size(axes.head);
+    call.kv_heads = k.size(axes.head);
+    call.tokens = q.size(axes.row);
+    call.keys = k.size(axes.row);
+    call.d_k = q.size(1);
+    call.d_v = v.size(1);
+    call.q = array_of(q, axes, 3);
+    call.k = array_of(k, axes, 3);
+    call.v = array_of(v, axes, 3);
+    call.out = array_of(out, axes, 3);
+    call.mask = mask_of(mask);
+    call.lse = array_of(lse, rows_only, 2);
+    if (spans.there()) {
+        const int64_t given = spans.bytes() / static_cast<int64_t>(sizeof(hw_span));
+        // Packed sequences are so many items of a batch that all lie in the same arrays.
+        if (out.rank() == 3 && given != items) items = call.batch[HW_BATCH_AXES - 1] = given;
+        if (given != items) throw nb::value_error("one span per batch item");
+        call.spans = static_cast<const hw_span *>(spans.data());
+    }
+    call.offset = options.offset;
+    call.left = options.left;
+    call.right = options.right;
+    call.scale = options.scale;
+    call.softcap = options.softcap;
+    call.threads = options.threads;
+    return call;
+}
+
 void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse, nb::handle weights,
              nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
              int threads) {
     const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
     const View out_view(out, true), lse_view(lse, true), weights_view(weights, true);
-    const bool single = out_view.rank() == 2;
-    const Axes axes = single ? one_head : swapped ? tokens_first : heads_first;
-    if (out_view.rank() < 2 || out_view.rank() > 3 + HW_BATCH_AXES) throw nb::value_error("too many axes");
-    hw_attention call{};
-    int64_t items = 1;
-    for (int i = 0; i < HW_BATCH_AXES; ++i) items *= call.batch[HW_BATCH_AXES - 1 - i] = out_view.size(4 + i);
-    call.heads = q_view.size(axes.head);
-    call.kv_heads = k_view.size(axes.head);
-    call.tokens = q_view.size(axes.row);
-    call.keys = k_view.size(axes.row);
-    call.d_k = q_view.size(1);
-    call.d_v = v_view.size(1);
-    call.q = q_view.array(axes, 3);
-    call.k = k_view.array(axes, 3);
-    call.v = v_view.array(axes, 3);
-    call.out = out_view.array(axes, 3);
-    call.mask = mask_view.array(heads_first, 3);
-    if (mask_view.size(1) == 1) call.mask.column = 0; // one column speaks for every key
-    call.lse = lse_view.array(rows_only, 2);
-    call.weights = weights_view.array(heads_first, 3);
-    if (!spans.is_none()) {
-        const int64_t given = spans_view.bytes() / static_cast<int64_t>(sizeof(hw_span));
-        // Packed sequences are so many items of a batch that all lie in the same arrays.
-        if (out_view.rank() == 3 && given != items) items = call.batch[HW_BATCH_AXES - 1] = given;
-        if (given != items) throw nb::value_error("one span per batch item");
-        call.spans = static_cast<const hw_span *>(spans_view.data());
-    }
-    call.offset = offset;
-    call.left = left;
-    call.right = right;
-    call.scale = scale;
-    call.softcap = softcap;
-    call.threads = threads;
-    work_out(call);
+    const Options options{swapped, offset, left, right, scale, softcap, threads};
+    hw_attention call = described(q_view, k_view, v_view, mask_view, out_view, lse_view, spans_view, options);
+    call.weights = array_of(weights_view, heads_first, 3);
+    work_out(hw_forward, call);
+}
+
+void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse, nb::handle dout,
+              nb::handle dlse, nb::handle dq, nb::handle dk, nb::handle dv, nb::handle dmask, nb::handle spans, bool swapped,
+              int64_t offset, int64_t left, int64_t right, double scale, double softcap, int threads) {
+    const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
+    const View out_view(out, false), lse_view(lse, false), dout_view(dout, false), dlse_view(dlse, false);
+    const View dq_view(dq, true), dk_view(dk, true), dv_view(dv, true), dmask_view(dmask, true);
+    const Options options{swapped, offset, left, right, scale, softcap, threads};
+    const Axes axes = axes_of(out_view, swapped);
+    hw_gradients gradients{};
+    gradients.call = described(q_view, k_view, v_view, mask_view, out_view, lse_view, spans_view, options);
+    gradients.dout = array_of(dout_view, axes, 3);
+    gradients.dlse = array_of(dlse_view, rows_only, 2);
+    gradients.dq = array_of(dq_view, axes, 3);
+    gradients.dk = array_of(dk_view, axes, 3);
+    gradients.dv = array_of(dv_view, axes, 3);
+    gradients.dmask = mask_of(dmask_view);
+    work_out(hw_backward, gradients);
 }
 
 // The call that most callers make: three arrays of one type and rank, nothing else asked. None where anything about them
@@ -156,15 +154,15 @@ nb::object plain(nb::handle q, nb::handle k, nb::handle v, bool causal, int thre
     call.tokens = q_view.size(2);
     call.keys = k_view.size(2);
     call.d_k = call.d_v = d;
-    call.q = q_view.array(axes, 3);
-    call.k = k_view.array(axes, 3);
-    call.v = v_view.array(axes, 3);
-    call.out = out_view.array(axes, 3);
+    call.q = array_of(q_view, axes, 3);
+    call.k = array_of(k_view, axes, 3);
+    call.v = array_of(v_view, axes, 3);
+    call.out = array_of(out_view, axes, 3);
     call.left = -1;
     call.right = causal ? 0 : -1;
     call.scale = 1 / std::sqrt(static_cast<double>(d));
     call.threads = threads;
-    work_out(call);
+    work_out(hw_forward, call);
     return out;
 }
 
@@ -173,6 +171,11 @@ nb::object plain(nb::handle q, nb::handle k, nb::handle v, bool causal, int thre
 NB_MODULE(_native, module) {
     module.def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
                nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("swapped"),
+               nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
+               nb::arg("threads"));
+    module.def("backward", &backward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
+               nb::arg("lse"), nb::arg("dout"), nb::arg("dlse").none(), nb::arg("dq").none(), nb::arg("dk").none(),
+               nb::arg("dv").none(), nb::arg("dmask").none(), nb::arg("spans").none(), nb::arg("swapped"),
                nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
                nb::arg("threads"));
     module.def("plain", &plain, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal"), nb::arg("threads"));

@@ -12,6 +12,7 @@ namespace headwork {
 #define HW_DECLARE(cpu)                                                                                                \
     namespace cpu {                                                                                                    \
     int forward_call(const hw_attention *, int);                                                                       \
+    int backward_call(const hw_gradients *, int);                                                                      \
     void measure_limits(hw_limits *, const char *, int64_t, int);                                                      \
     }
 HW_DECLARE(baseline)
@@ -27,6 +28,7 @@ namespace {
 struct Kernel {
     const char *name;
     int (*forward)(const hw_attention *, int);
+    int (*backward)(const hw_gradients *, int);
     void (*limits)(hw_limits *, const char *, int64_t, int);
     bool (*runs)();
 };
@@ -50,11 +52,11 @@ bool has_avx512() {
 const Kernel kernels[] = { // the best first
 #ifdef HEADWORK_X86
 #ifndef HEADWORK_NO_AVX512
-    {"avx512", avx512::forward_call, avx512::measure_limits, has_avx512},
+    {"avx512", avx512::forward_call, avx512::backward_call, avx512::measure_limits, has_avx512},
 #endif
-    {"avx2", avx2::forward_call, avx2::measure_limits, has_avx2},
+    {"avx2", avx2::forward_call, avx2::backward_call, avx2::measure_limits, has_avx2},
 #endif
-    {"baseline", baseline::forward_call, baseline::measure_limits, [] { return true; }},
+    {"baseline", baseline::forward_call, baseline::backward_call, baseline::measure_limits, [] { return true; }},
 };
 
 const Kernel *best() {
@@ -76,6 +78,12 @@ using namespace headwork;
 int hw_forward(const hw_attention *call) {
     if (call->heads == 0 || call->kv_heads == 0) return 0;
     return chosen().load()->forward(call, call->threads > 0 ? call->threads : default_threads());
+}
+
+int hw_backward(const hw_gradients *gradients) {
+    const hw_attention &call = gradients->call;
+    if (call.heads == 0 || call.kv_heads == 0) return 0;
+    return chosen().load()->backward(gradients, call.threads > 0 ? call.threads : default_threads());
 }
 
 hw_limits hw_measure(const char *data, int64_t bytes, int threads) {

@@ -28,6 +28,14 @@ HW_INLINE int64_t batch_items(const hw_attention &call) {
     return items;
 }
 
+// The place of a batch item on every batch axis, the last fastest.
+HW_INLINE void batch_place(const hw_attention &call, int64_t item, int64_t (&at)[HW_BATCH_AXES]) {
+    for (int axis = HW_BATCH_AXES - 1; axis >= 0; --axis) {
+        at[axis] = item % call.batch[axis];
+        item /= call.batch[axis];
+    }
+}
+
 HW_INLINE hw_span span_of(const hw_attention &call, int64_t item) {
     return call.spans ? call.spans[item] : hw_span{0, call.tokens, 0, call.keys, call.offset};
 }
@@ -43,10 +51,7 @@ struct Group {
 
     Group(const hw_attention &of, int64_t item, int64_t kv_head) : call(&of), span(span_of(of, item)) {
         int64_t at[HW_BATCH_AXES];
-        for (int axis = HW_BATCH_AXES - 1; axis >= 0; --axis) {
-            at[axis] = item % of.batch[axis];
-            item /= of.batch[axis];
-        }
+        batch_place(of, item, at);
         heads = of.heads / of.kv_heads;
         head0 = kv_head * heads;
         lanes = heads * span.tokens;

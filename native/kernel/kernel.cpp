@@ -1,4 +1,6 @@
 // Compiled once for every instruction set, with HW_CPU its name and HW_BYTES its vector width.
+#include "backward.h"
+#include "backward_mask.h"
 #include "decode.h"
 #include "limits.h"
 #include "panels.h"
@@ -11,6 +13,15 @@ template <class T> int forward(const hw_attention &call, int threads) {
 
 int forward_call(const hw_attention *call, int threads) {
     return call->q.type == HW_FLOAT64 ? forward<double>(*call, threads) : forward<float>(*call, threads);
+}
+
+template <class T> int backward(const hw_gradients &of, int threads) {
+    if ((of.dq.data || of.dk.data || of.dv.data) && backward_in_keys<T>(of, threads)) return 1;
+    return of.dmask.data ? backward_to_mask<T>(of, threads) : 0;
+}
+
+int backward_call(const hw_gradients *of, int threads) {
+    return of->call.q.type == HW_FLOAT64 ? backward<double>(*of, threads) : backward<float>(*of, threads);
 }
 
 void measure_limits(hw_limits *limits, const char *data, int64_t bytes, int threads) {

@@ -25,6 +25,30 @@ def forward(
 ) -> None:
     """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16."""
 
+def backward(
+    q: _Array,
+    k: _Array,
+    v: _Array,
+    mask: _Array | None,
+    out: _Array,
+    lse: _Array,
+    dout: _Array,
+    dlse: _Array | None,
+    dq: _Array | None,
+    dk: _Array | None,
+    dv: _Array | None,
+    dmask: _Array | None,
+    spans: _Array | None,
+    swapped: bool,
+    offset: int,
+    left: int,
+    right: int,
+    scale: float,
+    softcap: float,
+    threads: int,
+) -> None:
+    """Work out the gradients that have an array; `dmask` is of the accumulation type."""
+
 def plain(q: object, k: object, v: object, causal: bool, threads: int) -> _Array | None:
     """The result for three arrays of one type and rank that fit; None where they need a closer look."""
 

@@ -26,6 +26,17 @@ def forward(call: Call) -> None:
                 work(Rows(group, slice(start, min(start + TOKENS, group.q.shape[1]))))
 
 
+@dataclass(slots=True, frozen=True)
+class Place:
+    """Where a group lies in the arrays of a call: axes (batch…, heads, tokens, d)."""
+
+    batch: tuple[int, ...]
+    heads: slice
+    kv_head: int
+    tokens: slice
+    keys: slice
+
+
 @dataclass(slots=True)
 class Group:
     """One key head of one batch item and the query heads that read it: q is (heads, tokens, d_k), k (keys,
@@ -33,6 +44,7 @@ class Group:
     """
 
     call: Call
+    place: Place
     q: Array
     k: Array
     v: Array
@@ -63,6 +75,7 @@ def groups(call: Call) -> Iterator[Group]:
             mine = slice(head * each, (head + 1) * each)
             yield Group(
                 call,
+                Place(at, mine, head, rows, columns),
                 q[at][mine, rows],
                 k[at][head, columns],
                 v[at][head, columns],

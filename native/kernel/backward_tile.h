@@ -1,0 +1,136 @@
+// One tile of scores, some queries by a block of keys, worked out again from the log-sum-exp:
+// p = exp(s − lse), the weights, and ds = p ∘ (dout·vᵀ − delta), the gradient of the scores.
+#ifndef HEADWORK_KERNEL_BACKWARD_TILE_H
+#define HEADWORK_KERNEL_BACKWARD_TILE_H
+
+#include "backward_rows.h"
+#include "exp2.h"
+
+namespace headwork::HW_CPU {
+
+template <class T> struct Tile {
+    const hw_attention *call;
+    T *p, *ds;    // rows of tile_keys
+    T *bias;      // what a mask adds, in powers of two; −∞ hides. Once p is there: the slope of the softcap
+    T cap;        // softcap · log2 e
+    int64_t row0, rows; // of the queries
+    bool masked, clean;
+
+    void carve(Carve &from, const hw_attention &of) {
+        call = &of;
+        p = from.take<T>(tile_rows * tile_keys);
+        ds = from.take<T>(tile_rows * tile_keys);
+        bias = from.take<T>(tile_rows * tile_keys);
+        cap = static_cast<T>(of.softcap * 1.4426950408889634074);
+    }
+
+    // The next rows from `from` on, and no more than a tile of them, that read some of the keys; false if there are none.
+    bool next(const Queries<T> &queries, const Keys<T> &keys, int64_t from) {
+        const auto reads = [&](int64_t r) {
+            return queries.first[r] < keys.start + keys.count && queries.last[r] > keys.start;
+        };
+        row0 = from;
+        while (row0 < queries.count && !reads(row0)) ++row0;
+        if (row0 >= queries.count) return false;
+        int64_t end = least(row0 + tile_rows, queries.count);
+        while (!reads(end - 1)) --end;
+        rows = rounded(end - row0, accumulators);
+        return true;
+    }
+
+    // Works out p and ds; false where every key is hidden from every row, with nothing worked out.
+    bool work(const Queries<T> &queries, const Keys<T> &keys) {
+        masked = call->mask.data || cap > 0 || keys.count < keys.padded;
+        for (int64_t r = row0; r < least(row0 + rows, queries.count) && !masked; ++r)
+            masked = queries.first[r] > keys.start || queries.last[r] < keys.start + keys.count;
+        clean = !masked || (keys.finite && queries.finite);
+        if (masked && !see(queries, keys)) return false;
+        if (masked) weigh<true>(queries, keys);
+        else weigh<false>(queries, keys);
+        return true;
+    }
+
+    // The gradient of the scores before the softcap.
+    void bend() {
+        if (!(cap > 0)) return;
+        for (int64_t at = 0; at < rows * tile_keys; at += W<T>) {
+            const Vec<T> after = load<T>(ds + at);
+            store<T>(ds + at, after == T(0) ? Vec<T>{} : after * load<T>(bias + at));
+        }
+    }
+
+  private:
+    template <bool general> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
+        constexpr int R = tile_of<3>;
+        const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>);
+        for (int64_t g = 0; g < keys.padded; g += group_keys<T>)
+            for (int64_t r = 0; r < rows; r += R) {
+                Vec<T> s[R][3] = {};
+                const Terms<T> q{queries.q + (row0 + r) * d_k, d_k, 1};
+                product_tile<T, 3, R>(s, q, keys.k_turned + g * d_k, group_keys<T>, call->d_k);
+                HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < 3; ++v) {
+                    const int64_t at = (r + i) * tile_keys + g + v * W<T>;
+                    store<T>(p + at, weight<general>(s[i][v], at, queries.lse[row0 + r + i]));
+                }
+            }
+        for (int64_t g = 0; g < keys.padded; g += group_keys<T>)
+            for (int64_t r = 0; r < rows; r += R) {
+                Vec<T> s[R][3] = {};
+                const Terms<T> dout{queries.dout + (row0 + r) * d_v, d_v, 1};
+                product_tile<T, 3, R>(s, dout, keys.v_turned + g * d_v, group_keys<T>, call->d_v);
+                HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < 3; ++v) {
+                    const int64_t at = (r + i) * tile_keys + g + v * W<T>;
+                    const Vec<T> here = load<T>(p + at);
+                    const Vec<T> slope = here * (s[i][v] - queries.delta[row0 + r + i]);
+                    store<T>(ds + at, here == T(0) ? Vec<T>{} : slope); // what has no weight is not read
+                }
+            }
+    }
+
+    template <bool general> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse) {
+        if constexpr (!general) return exp2<T>(s - lse);
+        const Vec<T> added = load<T>(bias + at);
+        if (cap > 0) {
+            const Vec<T> bent = tanh<T>(s / cap);
+            s = bent * cap;
+            store<T>(bias + at, T(1) - bent * bent);
+        }
+        return added == -infinity<T> ? Vec<T>{} : exp2<T>(s + added - lse);
+    }
+
+    // Fills `bias`; false where all of it is −∞.
+    bool see(const Queries<T> &queries, const Keys<T> &keys) {
+        IVec<T> seen{};
+        for (int64_t r = 0; r < rows; ++r) {
+            T *const row = bias + r * tile_keys;
+            for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, splat<T>(-infinity<T>));
+            const int64_t from = most<int64_t>(queries.first[row0 + r] - keys.start, 0);
+            const int64_t to = least(queries.last[row0 + r] - keys.start, keys.count);
+            if (from >= to) continue;
+            see_row(row, queries.mask[row0 + r], keys.start, from, to);
+            for (int64_t j = 0; j < keys.padded; j += W<T>) seen |= load<T>(row + j) != -infinity<T>;
+        }
+        return any<T>(seen);
+    }
+
+    void see_row(T *row, const char *mask, int64_t start, int64_t from, int64_t to) const {
+        constexpr T log2e = static_cast<T>(1.4426950408889634074);
+        const hw_array &array = call->mask;
+        if (!mask) {
+            for (int64_t j = from; j < to; ++j) row[j] = 0;
+        } else if (array.type == HW_BOOL && array.column == 1) {
+            for (int64_t j = from; j < to; ++j) row[j] = mask[start + j] ? T(0) : -infinity<T>;
+        } else if (array.type == HW_BOOL) {
+            for (int64_t j = from; j < to; ++j) row[j] = mask[(start + j) * array.column] ? T(0) : -infinity<T>;
+        } else if ((array.type == HW_FLOAT64) == (sizeof(T) == 8)) {
+            T some[tile_keys + W<T>];
+            read_padded(some, array, mask + (start + from) * array.column, to - from);
+            for (int64_t j = from; j < to; ++j) row[j] = some[j - from] * log2e;
+        } else {
+            for (int64_t j = from; j < to; ++j) row[j] = read_bias<T>(array, mask + (start + j) * array.column) * log2e;
+        }
+    }
+};
+
+} // namespace headwork::HW_CPU
+#endif

@@ -1,0 +1,143 @@
+// An array of Python, seen from C++: through the buffer protocol, as NumPy's are, or through the table of functions that
+// DLPack has frameworks leave on their tensors' type.
+#ifndef HEADWORK_VIEW_H
+#define HEADWORK_VIEW_H
+
+#include <nanobind/nanobind.h>
+
+#include "attention.h"
+
+namespace headwork {
+
+namespace nb = nanobind;
+
+constexpr hw_type unknown = static_cast<hw_type>(-1);
+
+// bfloat16 has no code in the buffer protocol: it comes as the unsigned 16-bit numbers that hold its bits.
+inline hw_type type_of(const char *format) {
+    if (!format) return unknown;
+    if (*format == '=' || *format == '@') ++format;
+    switch (*format && !format[1] ? *format : 0) {
+    case 'f': return HW_FLOAT32;
+    case 'd': return HW_FLOAT64;
+    case 'e': return HW_FLOAT16;
+    case 'H': return HW_BFLOAT16;
+    case '?': return HW_BOOL;
+    default: return unknown;
+    }
+}
+
+// What DLPack lays down, as far as it is used here.
+struct DLTensor {
+    void *data;
+    int32_t device_type, device_id, rank;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides; // strides in elements
+    uint64_t byte_offset;
+
+    hw_type type() const {
+        enum { floating = 2, brain = 4, boolean = 6 };
+        if (lanes != 1) return unknown;
+        if (code == floating) return bits == 32 ? HW_FLOAT32 : bits == 64 ? HW_FLOAT64 : bits == 16 ? HW_FLOAT16 : unknown;
+        return code == brain && bits == 16 ? HW_BFLOAT16 : code == boolean && bits == 8 ? HW_BOOL : unknown;
+    }
+};
+
+struct DLExchange {
+    uint32_t major, minor;
+    void *older;
+    void *allocate, *from_object, *to_object;
+    int (*view)(void *object, DLTensor *out);
+
+    // Of this type of tensors, or null. Looking it up costs more than using it, so the last one is remembered.
+    static const DLExchange *of(PyTypeObject *type) {
+        static PyTypeObject *known = nullptr;
+        static const DLExchange *found = nullptr;
+        if (type == known) return found;
+        const nb::object table = nb::steal(PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__"));
+        if (!table.is_valid()) {
+            PyErr_Clear();
+            return nullptr;
+        }
+        const DLExchange *const api = static_cast<const DLExchange *>(PyCapsule_GetPointer(table.ptr(), "dlpack_exchange_api"));
+        if (!api) throw nb::python_error();
+        if (api->major != 1 || !api->view) return nullptr;
+        Py_INCREF(type); // so that no other type comes to lie there
+        known = type;
+        return found = api;
+    }
+};
+
+class View {
+  public:
+    View(nb::handle object, bool writable) {
+        if (object.is_none()) return;
+        if (PyObject_CheckBuffer(object.ptr())) {
+            if (PyObject_GetBuffer(object.ptr(), &buffer_, writable ? PyBUF_FULL : PyBUF_FULL_RO) != 0) throw nb::python_error();
+            see_buffer();
+        } else if (!see_tensor(object)) {
+            throw nb::type_error("neither an array with a buffer nor a tensor on the CPU");
+        }
+    }
+    // A view to look at, of no known type where the object is nothing that can be seen.
+    explicit View(nb::handle object) {
+        if (!PyObject_CheckBuffer(object.ptr())) see_tensor(object);
+        else if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_FULL_RO) != 0) PyErr_Clear();
+        else see_buffer();
+    }
+    View(const View &) = delete;
+    View &operator=(const View &) = delete;
+    ~View() {
+        if (buffer_.obj) PyBuffer_Release(&buffer_);
+    }
+
+    bool there() const { return there_; }
+    int rank() const { return rank_; }
+    int64_t size(int from_end) const { return from_end >= 1 && from_end <= rank_ ? shape_[rank_ - from_end] : 1; }
+    int64_t stride(int from_end) const { return size(from_end) == 1 ? 0 : strides_[rank_ - from_end] * unit_; }
+    hw_type known_type() const { return type_; }
+    void *data() const { return data_; }
+    int64_t item_size() const { return item_size_; }
+    int64_t bytes() const { return buffer_.len; }
+
+  private:
+    void see_buffer() {
+        static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+        there_ = true;
+        data_ = buffer_.buf;
+        rank_ = buffer_.ndim;
+        shape_ = reinterpret_cast<const int64_t *>(buffer_.shape);
+        strides_ = reinterpret_cast<const int64_t *>(buffer_.strides);
+        item_size_ = buffer_.itemsize;
+        type_ = type_of(buffer_.format);
+    }
+
+    bool see_tensor(nb::handle object) {
+        enum { cpu = 1 };
+        const DLExchange *const api = DLExchange::of(Py_TYPE(object.ptr()));
+        if (!api) return false;
+        DLTensor tensor;
+        if (api->view(object.ptr(), &tensor) != 0) throw nb::python_error();
+        if (tensor.device_type != cpu || (tensor.rank > 0 && !tensor.strides)) return false;
+        there_ = true;
+        data_ = static_cast<char *>(tensor.data) + tensor.byte_offset;
+        rank_ = tensor.rank;
+        shape_ = tensor.shape;
+        strides_ = tensor.strides;
+        unit_ = item_size_ = tensor.bits / 8;
+        type_ = tensor.type();
+        return true;
+    }
+
+    Py_buffer buffer_{};
+    bool there_ = false;
+    void *data_ = nullptr;
+    int rank_ = 0;
+    const int64_t *shape_ = nullptr, *strides_ = nullptr;
+    int64_t unit_ = 1, item_size_ = 0; // of a stride, in bytes; of an element
+    hw_type type_ = unknown;
+};
+
+} // namespace headwork
+#endif

@@ -1,0 +1,111 @@
+"""`attention_backward`: the gradients of `attention`, worked out again from its log-sum-exp."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headwork.engine import blocked_backward
+from headwork.engine.arguments import Call, Causal, checked
+from headwork.engine.arrays import Array, Layout, is_bool
+from headwork.engine.attention import bits
+from headwork.engine.backend import kernel
+from headwork.errors import HeadworkError, ShapeError
+
+
+class Gradients(NamedTuple):
+    """Of q, k, v and an additive mask; each of the shape and type of what it is the gradient of."""
+
+    q: Array
+    k: Array
+    v: Array
+    mask: Array | None
+
+
+def attention_backward(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    out: ArrayLike,
+    lse: ArrayLike,
+    dout: ArrayLike,
+    *,
+    dlse: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    mask_gradient: bool = False,
+    causal: Causal = False,
+    offset: ArrayLike | None = None,
+    window: tuple[int, int] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    lengths: ArrayLike | None = None,
+    layout: Layout = "bhsd",
+    threads: int | None = None,
+) -> Gradients:
+    """The gradients of q, k, v (and of an additive mask), from `dout`, that of the output.
+
+    With p = exp(scores − lse), dp = dout·vᵀ and δ = Σ dout·out over each row:
+    ds = p∘(dp − δ), dq = ds·k·scale, dk = dsᵀ·q·scale, dv = pᵀ·dout. Nothing of the size tokens × keys is stored.
+    `out` and `lse` are what `attention(…, return_lse=True)` gave for the same arguments, `dlse` the gradient of `lse`
+    where there is one. The gradients of axes that were broadcast, heads that share a key head included, are summed.
+    What a token may not read gets nothing from it, and a token that reads no key gets zeros.
+
+    >>> from headwork.engine import attention
+    >>> x = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> out, lse = attention(x, x, x, return_lse=True)
+    >>> attention_backward(x, x, x, out, lse, x).v.round(3)
+    array([[0.67, 0.33],
+           [0.33, 0.67]])
+    """
+    asked: dict[str, Any] = {"mask": mask, "causal": causal, "offset": offset, "window": window, "scale": scale}
+    asked |= {"softcap": softcap, "lengths": lengths, "layout": layout, "threads": threads}
+    call = checked(q, k, v, **asked, return_lse=True, return_weights=False, out=None)
+    result = given("out", out, call.out)
+    rows = given("lse", lse, call.lse)
+    upward = given("dout", dout, call.out)
+    lse_upward = None if dlse is None else given("dlse", dlse, call.lse)
+    if mask_gradient and (call.mask is None or is_bool(call.mask)):
+        raise HeadworkError("mask_gradient=True, but there is no additive mask: a Boolean one has no gradient.")
+    return run(replace(call, out=result, lse=rows), upward, lse_upward, mask_gradient)
+
+
+def given(name: str, array: ArrayLike, like: Array | None) -> Array:
+    """What the forward pass gave, when it is of the type and shape that it gives."""
+    found = np.asarray(array)
+    assert like is not None
+    if found.shape != like.shape or found.dtype != like.dtype:
+        raise ShapeError(
+            f"{name} is {found.dtype} {found.shape}, but for these q, k and v it is {like.dtype} {like.shape}: give what "
+            f"attention(…, return_lse=True) returned, or its gradient."
+        )
+    return found
+
+
+def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool) -> Gradients:
+    """Work the gradients of a checked call out; its `out` and `lse` are the results."""
+    # A key that no batch item counts as real, and a row of no sequence, is in no span and never written.
+    fresh = np.empty if call.spans is None else np.zeros
+    batch = call.out.shape[: call.out.ndim - 3] if call.out.ndim > 3 else ()
+    dq, dk, dv = (fresh(batch + array.shape[-3:], array.dtype) for array in (call.q, call.k, call.v))
+    dmask = np.zeros(call.mask.shape, call.accumulates) if mask_gradient and call.mask is not None else None
+    if kernel is None:
+        blocked_backward.backward(call, dout, dlse, dq, dk, dv, dmask)
+    else:
+        arrays = (bits(array) for array in (call.q, call.k, call.v, call.mask, call.out))
+        written = (bits(array) for array in (dq, dk, dv))
+        numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.threads)
+        some = dmask if dmask is not None and dmask.size else None
+        kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, some, call.spans, *numbers)
+    summed = (fold(gradient, array.shape) for gradient, array in ((dq, call.q), (dk, call.k), (dv, call.v)))
+    return Gradients(*summed, None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype))
+
+
+def fold(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """The gradient summed over the axes that `shape` was broadcast along."""
+    if gradient.shape == shape:
+        return gradient
+    wide = np.float64 if gradient.dtype == np.float64 else np.float32
+    lead = gradient.ndim - len(shape)
+    axes = tuple(i for i, n in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
+    return gradient.sum(axes, dtype=wide, keepdims=True).reshape(shape).astype(gradient.dtype)

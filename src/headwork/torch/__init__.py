@@ -1,0 +1,14 @@
+"""headwork below torch: tensors in, tensors out."""
+
+from headwork.errors import HeadworkError
+
+try:
+    import torch as _torch  # noqa: F401  # only to say how to get it
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
+
+from headwork.torch.attention import scaled_dot_product_attention
+
+__all__ = ["scaled_dot_product_attention"]
