@@ -8,9 +8,7 @@ from headwork.engine.arrays import Array
 from headwork.engine.blocked import KEYS, TOKENS, Group, Rows, groups, heads_first, mixed
 
 
-def backward(
-    call: Call, dout: Array, dlse: Array | None, dq: Array, dk: Array, dv: Array, dmask: Array | None
-) -> None:
+def backward(call: Call, dout: Array, dlse: Array | None, dq: Array, dk: Array, dv: Array, dmask: Array | None) -> None:
     """Fill dq, dk, dv, and `dmask` where it is asked for; all have the batch axes of the result."""
     dout, dq, dk, dv = (heads_first(array, call.swapped) for array in (dout, dq, dk, dv))
     dq[...] = 0

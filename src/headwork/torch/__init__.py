@@ -10,5 +10,6 @@ except ModuleNotFoundError as error:
     raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
 
 from headwork.torch.attention import scaled_dot_product_attention
+from headwork.torch.layer import MultiheadAttention
 
-__all__ = ["scaled_dot_product_attention"]
+__all__ = ["MultiheadAttention", "scaled_dot_product_attention"]
