@@ -122,7 +122,8 @@ class MultiheadAttention(nn.MultiheadAttention):
 
 def merged(attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
     """Both of the layer's masks as one for attention: Boolean, True where a key may be read, or added to the scores."""
-    batch, heads, tokens, keys = *q.shape[:3], k.shape[2]
+    batch, heads, tokens, _ = q.shape
+    keys = k.shape[2]
     masks = []
     if attn_mask is not None:
         if attn_mask.shape not in ((tokens, keys), (batch * heads, tokens, keys)):
@@ -134,8 +135,8 @@ def merged(attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, k: Tenso
     if padding is not None:
         if padding.shape != (batch, keys):
             raise ShapeError(
-                f"key_padding_mask is {tuple(padding.shape)}: give (batch, keys) = {(batch, keys)}, or (keys,) = {(keys,)} "
-                "without a batch."
+                f"key_padding_mask is {tuple(padding.shape)}: give (batch, keys) = {(batch, keys)}, or (keys,) without "
+                "a batch."
             )
         masks.append(padding[:, None, None, :])
     for mask in masks:
@@ -158,12 +159,16 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 def explicit(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropped: float) -> tuple[Tensor, Tensor]:
     """(head outputs, weights) with the whole matrix of weights, which is what was asked for."""
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+    batch = q.shape[:2]
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))  # copied once here, or by every product
+    q, keys = q * q.shape[-1] ** -0.5, k.transpose(1, 2)
     if mask is None:
-        weights = scores.softmax(dim=-1)
+        weights = torch.bmm(q, keys).softmax(dim=-1)
     else:
         added = as_added(~mask, q.dtype) if mask.dtype == torch.bool else mask
+        added = added if added.dim() == 2 else added.expand(*batch, -1, -1).flatten(0, 1)
         empty = (added == float("-inf")).all(dim=-1, keepdim=True)
-        weights = (scores + added).masked_fill(empty, 0.0).softmax(dim=-1).masked_fill(empty, 0.0)
+        scores = torch.baddbmm(added, q, keys)  # the mask is added before 16-bit scores are rounded
+        weights = scores.masked_fill(empty, 0.0).softmax(dim=-1).masked_fill(empty, 0.0)
     weights = dropout(weights, dropped) if dropped else weights
-    return weights @ v, weights
+    return torch.bmm(weights, v).unflatten(0, batch), weights.unflatten(0, batch)
