@@ -125,45 +125,60 @@ void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::han
     work_out(hw_backward, gradients);
 }
 
-// The call that most callers make: three arrays of one type and rank, nothing else asked. None where anything about them
-// needs a closer look: the checks in Python then say what.
+// The call that most callers make: three arrays of one type and rank, nothing else asked. False where anything about
+// them needs a closer look: the checks in Python then say what.
+bool is_plain(const View &q, const View &k, const View &v, bool causal) {
+    const int rank = q.rank();
+    const hw_type type = q.known_type();
+    if (rank < 2 || rank > 4 || k.rank() != rank || v.rank() != rank) return false;
+    if (type == unknown || type == HW_BOOL || k.known_type() != type || v.known_type() != type) return false;
+    const int64_t heads = q.size(3), kv_heads = k.size(3), d = q.size(1);
+    const bool fits = k.size(1) == d && v.size(1) == d && v.size(2) == k.size(2) && v.size(3) == kv_heads &&
+                      q.size(4) == k.size(4) && q.size(4) == v.size(4);
+    return fits && d > 0 && kv_heads > 0 && heads % kv_heads == 0 && !(causal && q.size(2) != k.size(2));
+}
+
+void work_out_plain(const View &q, const View &k, const View &v, const View &out, bool causal, double scale,
+                    int threads) {
+    const Axes axes = q.rank() == 2 ? one_head : heads_first;
+    hw_attention call{};
+    for (int64_t &size : call.batch) size = 1;
+    call.batch[HW_BATCH_AXES - 1] = q.size(4);
+    call.heads = q.size(3);
+    call.kv_heads = k.size(3);
+    call.tokens = q.size(2);
+    call.keys = k.size(2);
+    call.d_k = call.d_v = q.size(1);
+    call.q = array_of(q, axes, 3);
+    call.k = array_of(k, axes, 3);
+    call.v = array_of(v, axes, 3);
+    call.out = array_of(out, axes, 3);
+    call.left = -1;
+    call.right = causal ? 0 : -1;
+    call.scale = scale;
+    call.threads = threads;
+    work_out(hw_forward, call);
+}
+
 nb::object plain(nb::handle q, nb::handle k, nb::handle v, bool causal, int threads) {
     static PyTypeObject *const ndarray = (PyTypeObject *)nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
     static PyObject *const empty_like = nb::object(nb::module_::import_("numpy").attr("empty_like")).release().ptr();
     for (nb::handle array : {q, k, v})
         if (Py_TYPE(array.ptr()) != ndarray) return nb::none();
     const View q_view(q), k_view(k), v_view(v);
-    const int rank = q_view.rank();
-    const hw_type type = q_view.known_type();
-    if (rank < 2 || rank > 4 || k_view.rank() != rank || v_view.rank() != rank) return nb::none();
-    if (type != HW_FLOAT32 && type != HW_FLOAT64 && type != HW_FLOAT16) return nb::none();
-    if (k_view.known_type() != type || v_view.known_type() != type) return nb::none();
-    const int64_t heads = q_view.size(3), kv_heads = k_view.size(3), d = q_view.size(1);
-    const bool fits = k_view.size(1) == d && v_view.size(1) == d && v_view.size(2) == k_view.size(2) &&
-                      v_view.size(3) == kv_heads && q_view.size(4) == k_view.size(4) && q_view.size(4) == v_view.size(4);
-    if (!fits || d == 0 || kv_heads == 0 || heads % kv_heads || (causal && q_view.size(2) != k_view.size(2))) return nb::none();
+    if (q_view.known_type() == HW_BFLOAT16 || !is_plain(q_view, k_view, v_view, causal)) return nb::none();
     const nb::object out = nb::steal(PyObject_CallOneArg(empty_like, q.ptr()));
     if (!out.is_valid()) throw nb::python_error();
-    const View out_view(out, true);
-    const Axes axes = rank == 2 ? one_head : heads_first;
-    hw_attention call{};
-    for (int64_t &size : call.batch) size = 1;
-    call.batch[HW_BATCH_AXES - 1] = q_view.size(4);
-    call.heads = heads;
-    call.kv_heads = kv_heads;
-    call.tokens = q_view.size(2);
-    call.keys = k_view.size(2);
-    call.d_k = call.d_v = d;
-    call.q = array_of(q_view, axes, 3);
-    call.k = array_of(k_view, axes, 3);
-    call.v = array_of(v_view, axes, 3);
-    call.out = array_of(out_view, axes, 3);
-    call.left = -1;
-    call.right = causal ? 0 : -1;
-    call.scale = 1 / std::sqrt(static_cast<double>(d));
-    call.threads = threads;
-    work_out(hw_forward, call);
+    work_out_plain(q_view, k_view, v_view, View(out, true), causal, 1 / std::sqrt(static_cast<double>(q_view.size(1))), threads);
     return out;
+}
+
+// The same for tensors: whether it was worked out into `out`, which is like q. Heads are grouped only where asked.
+bool plain_tensors(nb::handle q, nb::handle k, nb::handle v, nb::handle out, bool causal, bool grouped, double scale, int threads) {
+    const View q_view(q), k_view(k), v_view(v), out_view(out);
+    if (!is_plain(q_view, k_view, v_view, causal) || (!grouped && k_view.size(3) != q_view.size(3))) return false;
+    work_out_plain(q_view, k_view, v_view, out_view, causal, scale, threads);
+    return true;
 }
 
 } // namespace
@@ -179,6 +194,8 @@ NB_MODULE(_native, module) {
                nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
                nb::arg("threads"));
     module.def("plain", &plain, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal"), nb::arg("threads"));
+    module.def("plain_tensors", &plain_tensors, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"), nb::arg("causal"),
+               nb::arg("grouped"), nb::arg("scale"), nb::arg("threads"));
     module.def("measure", [](nb::handle data, int threads) {
         const View view(data, false);
         nb::gil_scoped_release released;

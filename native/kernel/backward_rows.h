@@ -8,7 +8,7 @@
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t tile_keys = 96, tile_rows = 96;                            // of one tile of scores
+constexpr int64_t tile_keys = 48, tile_rows = 96;                            // of one tile of scores
 template <class T> constexpr int64_t group_keys = 3 * W<T>;                  // keys in the lanes of one micro-kernel
 template <class T> constexpr int64_t key_step = most<int64_t>(group_keys<T>, accumulators);
 

@@ -61,30 +61,25 @@ template <class T> struct Tile {
 
   private:
     template <bool general> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
-        constexpr int R = tile_of<3>;
         const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>);
-        for (int64_t g = 0; g < keys.padded; g += group_keys<T>)
-            for (int64_t r = 0; r < rows; r += R) {
-                Vec<T> s[R][3] = {};
-                const Terms<T> q{queries.q + (row0 + r) * d_k, d_k, 1};
-                product_tile<T, 3, R>(s, q, keys.k_turned + g * d_k, group_keys<T>, call->d_k);
-                HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < 3; ++v) {
-                    const int64_t at = (r + i) * tile_keys + g + v * W<T>;
-                    store<T>(p + at, weight<general>(s[i][v], at, queries.lse[row0 + r + i]));
-                }
-            }
-        for (int64_t g = 0; g < keys.padded; g += group_keys<T>)
-            for (int64_t r = 0; r < rows; r += R) {
-                Vec<T> s[R][3] = {};
-                const Terms<T> dout{queries.dout + (row0 + r) * d_v, d_v, 1};
-                product_tile<T, 3, R>(s, dout, keys.v_turned + g * d_v, group_keys<T>, call->d_v);
-                HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < 3; ++v) {
-                    const int64_t at = (r + i) * tile_keys + g + v * W<T>;
-                    const Vec<T> here = load<T>(p + at);
-                    const Vec<T> slope = here * (s[i][v] - queries.delta[row0 + r + i]);
-                    store<T>(ds + at, here == T(0) ? Vec<T>{} : slope); // what has no weight is not read
-                }
-            }
+        const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
+        for (int64_t g = 0; g < keys.padded; g += group_keys<T>) {
+            columns_of_product<T, 3, false>(p + g, tile_keys, rows, q, keys.k_turned + g * d_k, group_keys<T>, call->d_k);
+            each(g, queries.lse, [&](int64_t at, T lse) { store<T>(p + at, weight<general>(load<T>(p + at), at, lse)); });
+        }
+        for (int64_t g = 0; g < keys.padded; g += group_keys<T>) {
+            columns_of_product<T, 3, false>(ds + g, tile_keys, rows, dout, keys.v_turned + g * d_v, group_keys<T>, call->d_v);
+            each(g, queries.delta, [&](int64_t at, T delta) {
+                const Vec<T> here = load<T>(p + at), slope = here * (load<T>(ds + at) - delta);
+                store<T>(ds + at, here == T(0) ? Vec<T>{} : slope); // what has no weight is not read
+            });
+        }
+    }
+
+    // Calls body(place, the row's number) for every vector of a group of keys.
+    template <class Body> HW_INLINE void each(int64_t group, const T *of_row, Body body) {
+        for (int64_t r = 0; r < rows; ++r)
+            HW_UNROLL for (int v = 0; v < 3; ++v) body(r * tile_keys + group + v * W<T>, of_row[row0 + r]);
     }
 
     template <bool general> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse) {

@@ -52,6 +52,11 @@ def backward(
 def plain(q: object, k: object, v: object, causal: bool, threads: int) -> _Array | None:
     """The result for three arrays of one type and rank that fit; None where they need a closer look."""
 
+def plain_tensors(
+    q: object, k: object, v: object, out: object, causal: bool, grouped: bool, scale: float, threads: int
+) -> bool:
+    """The same for tensors, into `out`; False where they need a closer look, with nothing worked out."""
+
 def measure(data: _Array, threads: int) -> tuple[float, float]:
     """Float32 operations and bytes read from `data` a second, at best; 0 threads = the default."""
 

@@ -9,7 +9,8 @@ except ModuleNotFoundError as error:
         raise
     raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
 
-from headwork.torch.attention import scaled_dot_product_attention
+from headwork.torch.attention import explain, scaled_dot_product_attention
 from headwork.torch.layer import MultiheadAttention
+from headwork.torch.path import Path
 
-__all__ = ["MultiheadAttention", "scaled_dot_product_attention"]
+__all__ = ["MultiheadAttention", "Path", "explain", "scaled_dot_product_attention"]

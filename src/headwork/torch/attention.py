@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
-from headwork.engine import attention
-
-KNOWN = (torch.float32, torch.float64, torch.float16)
+from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.torch.operator import AtOnce, attention, forward
+from headwork.torch.path import Path, busy, choose, leading, needs_gradient
 
 
 def scaled_dot_product_attention(
@@ -22,16 +22,64 @@ def scaled_dot_product_attention(
     """softmax(query·keyᵀ·scale)·value for every head: torch's function, argument by argument.
 
     query (…, heads, tokens, d_k), key (…, heads, keys, d_k), value (…, heads, keys, d_v) → (…, heads, tokens, d_v).
+    With gradients, under `torch.compile` and `torch.func`. What our kernel does not cover goes to torch's own function;
+    `explain` tells which way a call takes. A token that may read no key gives zeros.
 
     >>> x = torch.eye(2)
     >>> scaled_dot_product_attention(x, x, x, scale=1.0)
     tensor([[0.7311, 0.2689],
             [0.2689, 0.7311]])
     """
-    tensors = (query, key, value)
-    plain = attn_mask is None and dropout_p == 0 and not enable_gqa and not any(t.requires_grad for t in tensors)
-    same = len({t.dtype for t in tensors}) == 1 and len({t.shape for t in tensors}) == 1 and query.dim() >= 2
-    if not plain or not same or query.dtype not in KNOWN or query.device.type != "cpu":
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
+    gradient = needs_gradient(query, key, value, attn_mask)
+    if attn_mask is None and dropout_p == 0 and not gradient and kernel is not None and not busy(query, key, value, None):
+        # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
+        out = torch.empty_like(query)
+        factor = query.size(-1) ** -0.5 if scale is None else scale
+        if kernel.plain_tensors(query, key, value, out, is_causal, enable_gqa, factor, DEFAULT_THREADS):
+            return out
+    way = choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa).way
+    lead = leading(query, key, value, enable_gqa) if way != "torch" else None
+    if lead is None:
         return torchs_own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    causal = "top_left" if is_causal else False
-    return torch.from_numpy(attention(*(t.numpy() for t in tensors), causal=causal, scale=scale))
+    tensors = (spread(tensor, lead, enable_gqa) for tensor in (query, key, value))
+    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    work = attention if way == "operator" else AtOnce.apply if gradient else forward
+    return work(*tensors, attn_mask, is_causal, factor)[0]
+
+
+def explain(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Path:
+    """Which way `scaled_dot_product_attention` would take with these arguments here and now, and why.
+
+    >>> x = torch.eye(2)
+    >>> print(explain(x, x, x))
+    kernel: without gradients
+    >>> print(explain(x, x, x, dropout_p=0.5))
+    torch: dropout
+    """
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
+    return choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+
+
+def spread(tensor: Tensor, lead: tuple[int, ...], grouped: bool) -> Tensor:
+    """The tensor with the leading axes of the result, but its own heads where they are grouped."""
+    wanted = (*lead[:-1], tensor.shape[-3]) if grouped else lead
+    return tensor if tensor.shape[:-2] == wanted else tensor.expand(*wanted, *tensor.shape[-2:])
+
+
+def narrowed(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    """As torch.autocast has it for this function: every float but float64 in autocast's type."""
+    dtype = torch.get_autocast_dtype("cpu")
+    kept = (torch.float64, torch.bool)
+    return tuple(t if t is None or t.dtype in kept or not t.is_cpu else t.to(dtype) for t in tensors)

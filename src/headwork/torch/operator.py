@@ -1,0 +1,165 @@
+"""Our kernel as torch's operators: `headwork::attention` and its gradients, for autograd, compilers and transforms."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from headwork.engine.backend import DEFAULT_THREADS, kernel
+
+
+def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp, empty. A caller that stores heads within tokens gets them so again."""
+    rows = query.shape[:-1]
+    if value.shape[-1] == query.shape[-1]:
+        out = torch.empty_like(query)
+    else:
+        out = query.new_empty((*rows, value.shape[-1]))
+    return out, query.new_empty(rows, dtype=accumulator(query))
+
+
+def accumulator(query: Tensor) -> torch.dtype:
+    return torch.float64 if query.dtype == torch.float64 else torch.float32
+
+
+def forward(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> tuple[Tensor, Tensor]:
+    """Straight to the kernel: plain tensors on the CPU, batch axes equal, key heads that divide the query heads."""
+    assert kernel is not None
+    out, lse = fresh(query, key, value)
+    right = 0 if causal else -1
+    kernel.forward(
+        query, key, value, mask, out, lse, None, None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS
+    )  # fmt: skip
+    return out, lse
+
+
+def backward(
+    dout: Tensor,
+    dlse: Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float,
+    mask_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of query, key, value and mask; the last one empty where it is not asked for."""
+    assert kernel is not None
+    dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
+    right = 0 if causal else -1
+    kernel.backward(
+        query, key, value, mask, out, lse, dout, dlse, dq, dk, dv, dmask if mask_gradient else None,
+        None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS,
+    )  # fmt: skip
+    return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
+
+
+def fresh_gradients(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, mask_gradient: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    shape = mask.shape if mask is not None and mask_gradient else (0,)
+    dmask = query.new_empty(shape, dtype=accumulator(query))
+    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), dmask
+
+
+attention = torch.library.custom_op("headwork::attention", forward, mutates_args=(), device_types="cpu")
+attention_backward = torch.library.custom_op(
+    "headwork::attention_backward", backward, mutates_args=(), device_types="cpu"
+)
+
+
+@attention.register_fake
+def _(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> tuple[Tensor, Tensor]:
+    return fresh(query, key, value)
+
+
+@attention_backward.register_fake
+def _(
+    dout: Tensor,
+    dlse: Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float,
+    mask_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
+    return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
+
+
+def remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    query, key, value, mask, ctx.causal, ctx.scale = inputs
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(query, key, value, mask, *output)
+
+
+def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Any = attention_backward) -> tuple[Any, ...]:
+    query, key, value, mask, out, lse = ctx.saved_tensors
+    if dout is None and dlse is None:
+        return (None,) * 6
+    dout = torch.zeros_like(out) if dout is None else dout
+    asked = bool(ctx.needs_input_grad[3])
+    dq, dk, dv, dmask = work(dout, dlse, query, key, value, out, lse, mask, ctx.causal, ctx.scale, asked)
+    return dq, dk, dv, dmask if asked else None, None, None
+
+
+attention.register_autograd(gradients, setup_context=remember)
+
+
+class AtOnce(torch.autograd.Function):
+    """The same without the dispatcher, which costs a small call more than its work: for plain tensors alone."""
+
+    forward = staticmethod(forward)
+    setup_context = staticmethod(remember)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None) -> tuple[Any, ...]:
+        return gradients(ctx, dout, dlse, backward)
+
+
+def in_front(tensor: Tensor | None, at: int | None, size: int, rank: int) -> Tensor | None:
+    """The tensor with the new axis in front of `rank` others, of `size` whether it had one or not."""
+    if tensor is None:
+        return None
+    moved = tensor.unsqueeze(0) if at is None else tensor.movedim(at, 0)
+    moved = moved.reshape(moved.shape[0], *(1,) * (rank + 1 - moved.dim()), *moved.shape[1:])
+    return moved.expand(size, *moved.shape[1:])
+
+
+@attention.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+    query, key, value, mask, causal, scale = args
+    rank = query.dim() - (in_dims[0] is not None)
+    wide = (in_front(t, at, info.batch_size, rank) for t, at in zip((query, key, value), in_dims, strict=False))
+    # A mask that all share needs no axis of its own, and its gradient none either.
+    mask = mask if in_dims[3] is None else in_front(mask, in_dims[3], info.batch_size, rank)
+    return attention(*wide, mask, causal, scale), (0, 0)
+
+
+@attention_backward.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    dout, dlse, query, key, value, out, lse, mask, causal, scale, asked = args
+    rank = query.dim() - (in_dims[2] is not None)
+    dout, query, key, value, out = (
+        in_front(t, at, info.batch_size, rank)
+        for t, at in zip((dout, query, key, value, out), (in_dims[0], *in_dims[2:6]), strict=True)
+    )
+    lse, dlse = (
+        in_front(t, at, info.batch_size, rank - 1) for t, at in zip((lse, dlse), (in_dims[6], in_dims[1]), strict=True)
+    )
+    # The gradient of a mask is one for every item, so the mask must be too.
+    mask = in_front(mask, in_dims[7], info.batch_size, rank) if mask is not None else None
+    return attention_backward(dout, dlse, query, key, value, out, lse, mask, causal, scale, asked), (0, 0, 0, 0)

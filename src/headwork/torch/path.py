@@ -1,0 +1,133 @@
+"""Which way a call of `scaled_dot_product_attention` goes: the one place that decides."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import Parameter
+
+from headwork.engine.arrays import BATCH_AXES
+from headwork.engine.backend import REASON, kernel
+
+Way = Literal["kernel", "operator", "torch"]
+KNOWN = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+PLAIN = (Tensor, Parameter)
+
+
+@dataclass(frozen=True)
+class Path:
+    """`kernel`: ours, at once. `operator`: ours, through torch's dispatcher. `torch`: torch's own function."""
+
+    way: Way
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.way}: {self.reason}"
+
+
+def busy(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str:
+    """Why the tensors' memory may not be read and written at once, behind the dispatcher's back; "" where it may."""
+    if torch.compiler.is_compiling():
+        return "it is being compiled"
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return "it is called under a transform of torch.func"
+    if torch._C._len_torch_dispatch_stack() or torch._C._is_tracing():
+        return "it is being traced"
+    plain = type(query) in PLAIN and type(key) in PLAIN and type(value) in PLAIN
+    turned = query.is_neg() or key.is_neg() or value.is_neg()
+    if not plain or turned or (mask is not None and (type(mask) not in PLAIN or mask.is_neg())):
+        return "a tensor is not plain memory"
+    return ""
+
+
+def needs_gradient(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    if not torch.is_grad_enabled():
+        return False
+    some = query.requires_grad or key.requires_grad or value.requires_grad
+    return some or (mask is not None and mask.requires_grad)
+
+
+def foreign(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> str:
+    """Why tensors like these are torch's to handle; "" where they are not."""
+    if kernel is None:
+        return f"{REASON}; torch's own is faster than NumPy"
+    tensors = (query, key, value) if mask is None else (query, key, value, mask)
+    if torch.overrides.has_torch_function(tensors):
+        return "a tensor or a mode has functions of its own"
+    if dropout_p != 0:
+        return "dropout"
+    for tensor in tensors:
+        if tensor.is_nested:
+            return "nested tensors"
+        if not tensor.is_cpu:
+            return f"a tensor is on {tensor.device.type}"
+        if tensor.layout != torch.strided:
+            return f"a tensor is laid out as {tensor.layout}"
+    if not query.dtype == key.dtype == value.dtype or query.dtype not in KNOWN:
+        return f"types {query.dtype}, {key.dtype}, {value.dtype}"
+    if forward_ad._current_level >= 0:
+        return "forward-mode derivatives"
+    return ""
+
+
+def unfit(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, grouped: bool) -> str:
+    """Why these shapes are torch's to handle, mostly to refuse; "" where they fit."""
+    ranks = (query.dim(), key.dim(), value.dim())
+    if min(ranks) < 2 or max(ranks) > 3 + BATCH_AXES or (grouped and (min(ranks) < 3 or len(set(ranks)) > 1)):
+        return f"tensors of {ranks} axes"
+    if query.numel() == 0 or key.numel() == 0 or value.numel() == 0:
+        return "nothing to work out"
+    fit = key.shape[-1] == query.shape[-1] and key.shape[-2] == value.shape[-2]
+    if grouped:
+        fit = fit and key.shape[-3] == value.shape[-3] and query.shape[-3] % key.shape[-3] == 0
+    lead = leading(query, key, value, grouped) if fit else None
+    if lead is None:
+        return f"shapes {tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
+    if mask is None:
+        return ""
+    if is_causal:
+        return "attn_mask together with is_causal"
+    if mask.dtype not in (torch.bool, query.dtype):
+        return f"a mask of {mask.dtype}"
+    whole = (*lead, query.shape[-2], key.shape[-2])
+    sides = zip(mask.shape[::-1], whole[::-1], strict=False)
+    if mask.dim() > len(whole) or not all(m in (1, n) for m, n in sides):
+        return f"a mask of shape {tuple(mask.shape)}"
+    return ""
+
+
+def leading(query: Tensor, key: Tensor, value: Tensor, grouped: bool) -> tuple[int, ...] | None:
+    """All axes of the result but the last two; None where they do not broadcast."""
+    cut = -3 if grouped else -2
+    shapes = query.shape[:cut], key.shape[:cut], value.shape[:cut]
+    lead = shapes[0]
+    if not shapes[0] == shapes[1] == shapes[2]:
+        try:
+            lead = torch.broadcast_shapes(*shapes)
+        except RuntimeError:
+            return None
+    return (*lead, query.shape[-3]) if grouped else tuple(lead)
+
+
+def choose(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    enable_gqa: bool,
+) -> Path:
+    foreigner = foreign(query, key, value, attn_mask, dropout_p)
+    if foreigner:
+        return Path("torch", foreigner)
+    misfit = unfit(query, key, value, attn_mask, is_causal, enable_gqa)
+    if misfit:
+        return Path("torch", misfit)
+    reason = busy(query, key, value, attn_mask)
+    if reason:
+        return Path("operator", reason)
+    gradient = needs_gradient(query, key, value, attn_mask)
+    return Path("kernel", "with gradients" if gradient else "without gradients")
