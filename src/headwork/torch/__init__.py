@@ -12,5 +12,6 @@ except ModuleNotFoundError as error:
 from headwork.torch.attention import explain, scaled_dot_product_attention
 from headwork.torch.layer import MultiheadAttention
 from headwork.torch.path import Path
+from headwork.torch.replace import restore, use
 
-__all__ = ["MultiheadAttention", "Path", "explain", "scaled_dot_product_attention"]
+__all__ = ["MultiheadAttention", "Path", "explain", "restore", "scaled_dot_product_attention", "use"]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.torch.calls import accumulator, backward_into, forward_into
 
 
 def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -19,20 +19,12 @@ def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     return out, query.new_empty(rows, dtype=accumulator(query))
 
 
-def accumulator(query: Tensor) -> torch.dtype:
-    return torch.float64 if query.dtype == torch.float64 else torch.float32
-
-
 def forward(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Straight to the kernel: plain tensors on the CPU, batch axes equal, key heads that divide the query heads."""
-    assert kernel is not None
+    """The output and the log-sum-exp."""
     out, lse = fresh(query, key, value)
-    right = 0 if causal else -1
-    kernel.forward(
-        query, key, value, mask, out, lse, None, None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS
-    )  # fmt: skip
+    forward_into(out, lse, query, key, value, mask, causal, scale)
     return out, lse
 
 
@@ -50,13 +42,9 @@ def backward(
     mask_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and mask; the last one empty where it is not asked for."""
-    assert kernel is not None
     dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
-    right = 0 if causal else -1
-    kernel.backward(
-        query, key, value, mask, out, lse, dout, dlse, dq, dk, dv, dmask if mask_gradient else None,
-        None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS,
-    )  # fmt: skip
+    asked = dmask if mask_gradient else None
+    backward_into(dq, dk, dv, asked, dout, dlse, query, key, value, out, lse, mask, causal, scale)
     return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
 
 
@@ -121,8 +109,11 @@ attention.register_autograd(gradients, setup_context=remember)
 class AtOnce(torch.autograd.Function):
     """The same without the dispatcher, which costs a small call more than its work: for plain tensors alone."""
 
-    forward = staticmethod(forward)
-    setup_context = staticmethod(remember)
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        output = forward(*inputs)
+        remember(ctx, inputs, output)
+        return output
 
     @staticmethod
     @once_differentiable

@@ -1,0 +1,132 @@
+"""`use` puts our kernel below torch's own `scaled_dot_product_attention`; `restore` takes it out again.
+
+torch has a registry of implementations of fused attention. Ours registers for the two operators that its function calls on
+the CPU, forward and backward: models that call torch's function run on our kernel, without a change to them.
+"""
+
+import warnings
+from types import TracebackType
+
+import torch
+from torch import Tensor
+from torch.nn.attention import (
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+)
+
+from headwork.engine.backend import REASON, kernel
+from headwork.errors import HeadworkError
+from headwork.torch.calls import accumulator, backward_into, forward_into
+
+NAME = "headwork"
+OPERATOR = "_scaled_dot_product_flash_attention_for_cpu"
+TOKENS_FIRST = (0, 2, 1, 3)  # torch lays what these operators return out so, and its compiler relies on it
+
+
+def forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """torch calls this for tensors (batch, heads, tokens, d) without dropout."""
+    out = torch.empty_like(query)
+    lse = torch.empty_permuted(query.shape[:-1], (0, 2, 1), dtype=accumulator(query))
+    if out.numel():
+        forward_into(out, lse, query, key, value, attn_mask, is_causal, factor(query, scale))
+    return out, lse
+
+
+def backward(
+    grad_out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    shapes = (query.shape, key.shape, value.shape)
+    dq, dk, dv = (torch.empty_permuted(shape, TOKENS_FIRST, dtype=query.dtype) for shape in shapes)
+    saved = (query, key, value, out, logsumexp, attn_mask)
+    backward_into(dq, dk, dv, None, grad_out, None, *saved, is_causal, factor(query, scale))
+    return dq, dk, dv
+
+
+def factor(query: Tensor, scale: float | None) -> float:
+    return query.size(-1) ** -0.5 if scale is None else scale
+
+
+class Registered:
+    """The two operators, ours until `remove`."""
+
+    def __init__(self) -> None:
+        self.library = torch.library.Library("aten", "IMPL", "CPU")
+        with warnings.catch_warnings():
+            # torch warns that a kernel is being replaced, which is what the caller has asked for.
+            warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
+            self.library.impl(OPERATOR, forward, allow_override=True)
+            self.library.impl(f"{OPERATOR}_backward", backward, allow_override=True)
+
+    def remove(self) -> None:
+        self.library._destroy()
+
+
+class Use:
+    """Our kernel in torch's place, until `restore`d: as a context manager, at the end of the block."""
+
+    def __init__(self, before: str | None) -> None:
+        self.before = before
+
+    def __enter__(self) -> "Use":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self in in_use:  # not where the block itself has restored it
+            restore()
+
+
+in_use: list[Use] = []  # the last one is in force; all are ours, so only the first has put anything in place
+
+
+def use() -> Use:
+    """Run torch's `scaled_dot_product_attention` on our kernel from here on, or within a `with` block.
+
+    >>> x = torch.eye(2)
+    >>> with use():
+    ...     torch.nn.functional.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None], scale=1.0)
+    tensor([[[[0.7311, 0.2689],
+              [0.2689, 0.7311]]]])
+    """
+    if kernel is None:
+        raise HeadworkError(f"there is no kernel to use: {REASON}.")
+    before = current_flash_attention_impl()
+    if before != NAME:
+        register_flash_attention_impl(NAME, register_fn=Registered)
+        activate_flash_attention_impl(NAME)
+    in_use.append(Use(before))
+    return in_use[-1]
+
+
+def restore() -> None:
+    """Undo the last `use` that is still in force: torch's own kernel, or what was in its place, is back."""
+    if not in_use:
+        raise HeadworkError("there is nothing to restore: headwork.torch.use() was not called.")
+    before = in_use.pop().before
+    if before == NAME:
+        return
+    restore_flash_attention_impl()
+    if before is not None:
+        activate_flash_attention_impl(before)
