@@ -5,7 +5,7 @@ Both use torch's products for the projections and one thread pool; what differs 
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ ROUNDS = 41
 SIZES = [(4, 256, 512, 8), (1, 1024, 512, 8), (8, 128, 768, 12)]  # batch, tokens, d_model, heads
 
 
-def medians(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def medians(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
     """Seconds of each: the median over rounds in which each has its turn."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):

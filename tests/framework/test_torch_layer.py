@@ -23,6 +23,22 @@ from headwork.torch import MultiheadAttention
 MODULE = next(info for info in module_db if info.module_cls is nn.MultiheadAttention)
 FORWARD = next(info for info in op_db if info.name == "nn.functional.multi_head_attention_forward")
 SEED = 42  # which its samples' function sets for itself
+# What torch allows this function when its sums are taken in another order; where it says nothing, its usual measure.
+TOLERANCE = {
+    dtype: {"atol": tolerance.atol, "rtol": tolerance.rtol}
+    for info in FORWARD.decorators
+    for override in info.decorators
+    for dtype, tolerance in getattr(override, "d", {}).items()
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Layers this small have nothing to share, and threads that wait for each other are slow on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def pair(*arguments: Any, **options: Any) -> tuple[nn.MultiheadAttention, MultiheadAttention]:
@@ -57,7 +73,7 @@ def module_samples() -> Iterator[Any]:
 
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_torchs_samples_for_the_module(need_weights: bool) -> None:
-    """ModuleInfo's: forward against the layer and against torch's reference, and every gradient."""
+    """ModuleInfo's: the result against torch's layer and its reference, and in float64 every gradient."""
     seen = 0
     for dtype, training, sample in module_samples():
         torch.manual_seed(seen)
@@ -71,7 +87,8 @@ def test_torchs_samples_for_the_module(need_weights: bool) -> None:
         if need_weights:
             reference = sample.reference_fn(ours, *arguments, **sample.forward_input.kwargs)
             assert_close(got, reference)
-        assert_close(gradients(ours, [*arguments], got), gradients(theirs, [*arguments], expected))
+        if dtype == torch.float64:  # inputs up to 9 saturate the softmax: in float32 the gradients are mostly rounding
+            assert_close(gradients(ours, [*arguments], got), gradients(theirs, [*arguments], expected))
         seen += 1
     assert seen == 256
 
@@ -105,9 +122,13 @@ def test_torchs_samples_for_the_function(dtype: torch.dtype, need_weights: bool)
         expected = FORWARD.op(sample.input, *sample.args, **sample.kwargs, need_weights=need_weights)
         torch.manual_seed(SEED)
         got = layer(*inputs, **named, need_weights=need_weights)
-        assert_close(got, expected)
+        assert_close(got, expected, **({} if need_weights else TOLERANCE.get(dtype, {})))
         seen += 1
-    assert seen >= 100
+    assert seen == 192
+
+
+def test_torchs_tolerance_was_found() -> None:
+    assert {torch.float32: {"atol": 5e-3, "rtol": 0}} == TOLERANCE
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
@@ -237,6 +258,29 @@ def test_the_same_layer_in_numpy() -> None:
     assert_close(torch.from_numpy(MultiHead.load(ours)(x.numpy())), ours(x, x, x, need_weights=False)[0].detach())
 
 
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_it_compiles_whole(need_weights: bool) -> None:
+    """No graph break, in evaluation and with gradients. The compiler's front end is what is tested, not its code."""
+    _, ours = pair(8, 2, batch_first=True, dtype=torch.float64)
+    x = torch.randn(2, 5, 8, dtype=torch.float64, requires_grad=True)
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    for mask in (None, padding):
+        got, expected = (f(x, x, x, key_padding_mask=mask, need_weights=need_weights) for f in (compiled, ours))
+        assert_close(got, expected)
+        assert_close(gradients(ours, [x], got), gradients(ours, [x], expected))
+    with torch.no_grad():
+        assert_close(compiled(x, x, x, need_weights=need_weights), ours(x, x, x, need_weights=need_weights))
+
+
+def test_under_vmap() -> None:
+    _, ours = pair(8, 2, batch_first=True, dtype=torch.float64)
+    x = torch.randn(3, 2, 5, 8, dtype=torch.float64)
+    with torch.no_grad():
+        mapped = torch.func.vmap(lambda one: ours(one, one, one, need_weights=False)[0])(x)
+        assert_close(mapped, torch.stack([ours(one, one, one, need_weights=False)[0] for one in x]))
+
+
 class Small(nn.Module):
     """A decoder of one block, which learns to count on."""
 
@@ -285,7 +329,7 @@ def test_inputs_that_do_not_fit() -> None:
         ((x, x, x[0]), {}, "give all three as (tokens, d), or all three with a batch"),
         ((x[..., :7], x, x), {}, "this layer takes the widths 8, 8, 8"),
         ((x, x, x[:, :2]), {}, "every key needs one value"),
-        ((x[:1], x, x), {}, "every batch item its own"),
+        ((x[:1], x, x), {}, "every batch item needs its own keys"),
         (
             (x, x, x),
             masks,

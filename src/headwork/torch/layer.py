@@ -76,17 +76,19 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, tokens_axis: int) -> None:
         """Widths, and as many values as keys."""
-        shapes = f"query, key, value are {tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
         if query.dim() not in (2, 3) or not query.dim() == key.dim() == value.dim():
-            raise ShapeError(f"{shapes}: give all three as (tokens, d), or all three with a batch.")
-        widths = (query.shape[-1], key.shape[-1], value.shape[-1])
-        if widths != (self.embed_dim, self.kdim, self.vdim):
-            raise ShapeError(f"{shapes}: this layer takes the widths {self.embed_dim}, {self.kdim}, {self.vdim}.")
-        batched = query.dim() == 3
-        if key.shape[:-1] != value.shape[:-1] or (
-            batched and query.shape[1 - tokens_axis] != key.shape[1 - tokens_axis]
-        ):
-            raise ShapeError(f"{shapes}: every key needs one value, and every batch item its own.")
+            wanted = "give all three as (tokens, d), or all three with a batch"
+        elif (query.shape[-1], key.shape[-1], value.shape[-1]) != (self.embed_dim, self.kdim, self.vdim):
+            wanted = f"this layer takes the widths {self.embed_dim}, {self.kdim}, {self.vdim}"
+        elif key.shape[:-1] != value.shape[:-1]:
+            wanted = "every key needs one value"
+        elif query.dim() == 3 and query.shape[1 - tokens_axis] != key.shape[1 - tokens_axis]:
+            wanted = "every batch item needs its own keys"
+        else:
+            return
+        raise ShapeError(
+            f"query, key, value are {tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}: {wanted}."
+        )
 
     def heads(self, query: Tensor, key: Tensor, value: Tensor, tokens_axis: int) -> list[Tensor]:
         """Q, K and V as (batch, heads, tokens, d): views of as many products as there are different inputs."""
