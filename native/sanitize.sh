@@ -37,4 +37,5 @@ suite wide avx512 "" "${engine[@]}"
 build address -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=address,undefined
 for cpu in baseline avx2; do suite address "$cpu" libasan.so "${engine[@]}"; done
 build thread -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=thread
-suite thread avx2 libtsan.so tests/engine/test_threads.py tests/engine/test_packed.py tests/engine/test_options.py
+suite thread avx2 libtsan.so tests/engine/test_threads.py tests/engine/test_packed.py tests/engine/test_options.py \
+    tests/engine/test_backward.py

@@ -56,6 +56,7 @@ template <class T> struct BackwardWorker {
     void work(int64_t index) {
         const int64_t parts = shared.team.parts, part = index % parts, result = index / parts;
         const int64_t item = result / call.kv_heads, kv_head = result % call.kv_heads;
+        constexpr T ln2 = static_cast<T>(0.69314718055994530942);
         const Group group(call, item, kv_head);
         int64_t at[HW_BATCH_AXES];
         batch_place(call, item, at);
@@ -65,7 +66,7 @@ template <class T> struct BackwardWorker {
         for (int64_t block = part; block * tile_keys < group.span.keys; block += parts) {
             work_block(group, block);
             const int64_t key = group.span.key0 + keys.start;
-            write(of.dk, place(of.dk, at, kv_head, key), dk, d_k, call.d_k, keys.count, static_cast<T>(call.scale));
+            write(of.dk, place(of.dk, at, kv_head, key), dk, d_k, call.d_k, keys.count, ln2); // of queries that are scaled
             write(of.dv, place(of.dv, at, kv_head, key), dv, d_v, call.d_v, keys.count, 1);
         }
         if (parts > 1 && !shared.team.last_of(result)) return;

@@ -29,7 +29,8 @@ template <class T> void read_padded(T *to, const hw_array &array, const char *fr
 
 // Row r of a group is token r % tokens of its head r / tokens, so that neighbours read nearly the same keys.
 template <class T> struct Queries {
-    T *q, *dout, *lse, *delta, *out; // `lse` in powers of two; delta = Σ dout·out − dlse; `out` is one row of scratch
+    T *q, *dout;          // q times scale · log2 e
+    T *lse, *delta, *out; // `lse` in powers of two; delta = Σ dout·out − dlse; `out` is one row of scratch
     int64_t *first, *last;           // the keys each may read
     const char **mask;
     int64_t count;
@@ -53,6 +54,7 @@ template <class T> struct Queries {
         batch_place(call, item, at);
         const int64_t dout_at = batch_offset(of.dout, at), dlse_at = batch_offset(of.dlse, at);
         const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
+        const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
         count = rows;
         finite = true;
         for (int64_t r = 0; r < rows; ++r) {
@@ -61,6 +63,8 @@ template <class T> struct Queries {
             const int64_t row = group.span.token0 + token;
             T *const dout_row = dout + r * d_v;
             read_padded(q + r * d_k, call.q, lane.q, call.d_k);
+            // Scaled here and not in the keys, as in the forward pass: the same scores to the last bit.
+            for (int64_t c = 0; c < d_k; c += W<T>) store<T>(q + r * d_k + c, load<T>(q + r * d_k + c) * factor);
             read_padded(dout_row, of.dout, Group::place(of.dout, dout_at, group.head0 + head, row), call.d_v);
             read_padded(out, call.out, lane.out, call.d_v);
             Vec<T> sum{};
@@ -83,9 +87,9 @@ template <class T> struct Queries {
 };
 
 template <class T> struct Keys {
-    T *k;                // rows, for the gradient of the queries
-    T *k_turned;         // groups of (d_k × group_keys), times scale · log2 e
-    T *v_turned, *rows;  // `rows` is scratch
+    T *k;                   // rows, for the gradient of the queries
+    T *k_turned, *v_turned; // groups of (d × group_keys)
+    T *rows;                // scratch
     int64_t start, count, padded;
     bool finite;
 
@@ -105,8 +109,8 @@ template <class T> struct Keys {
         fill(k, call.k, group.k, call.d_k, d_k);
         fill(rows, call.v, group.v, call.d_v, d_v);
         finite = all_finite(k, count * d_k);
-        turn(k_turned, k, d_k, static_cast<T>(call.scale * 1.4426950408889634074));
-        turn(v_turned, rows, d_v, 1);
+        turn(k_turned, k, d_k);
+        turn(v_turned, rows, d_v);
     }
 
   private:
@@ -115,12 +119,12 @@ template <class T> struct Keys {
         for (int64_t i = count * d; i < padded * d; i += W<T>) store<T>(to + i, Vec<T>{});
     }
 
-    void turn(T *to, const T *from, int64_t d, T factor) const {
+    void turn(T *to, const T *from, int64_t d) const {
         for (int64_t j = 0; j < padded; j += W<T>) {
             T *const group = to + j / group_keys<T> * group_keys<T> * d + j % group_keys<T>;
             for (int64_t c = 0; c < d; c += W<T>) {
                 Vec<T> part[W<T>];
-                HW_UNROLL for (int i = 0; i < W<T>; ++i) part[i] = load<T>(from + (j + i) * d + c) * factor;
+                HW_UNROLL for (int i = 0; i < W<T>; ++i) part[i] = load<T>(from + (j + i) * d + c);
                 transpose<T>(part);
                 HW_UNROLL for (int i = 0; i < W<T>; ++i) store<T>(group + (c + i) * group_keys<T>, part[i]);
             }

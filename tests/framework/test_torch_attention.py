@@ -1,23 +1,188 @@
-"""`headwork.torch.scaled_dot_product_attention` is torch's function."""
+"""`headwork.torch.scaled_dot_product_attention` is torch's function: values, errors, and which way a call takes."""
 
 import inspect
+from typing import Any
 
+import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
-from headwork.torch import scaled_dot_product_attention
+from headwork.errors import HeadworkError
+from headwork.torch import explain, scaled_dot_product_attention
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+# Shapes of q, k, v and what else is asked.
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "plain": ((2, 4, 9, 8), (2, 4, 9, 8), (2, 4, 9, 8), {}),
+    "causal": ((2, 4, 9, 8), (2, 4, 9, 8), (2, 4, 9, 8), {"is_causal": True}),
+    "causal, more keys": ((2, 4, 5, 8), (2, 4, 9, 8), (2, 4, 9, 8), {"is_causal": True}),
+    "causal, fewer keys": ((2, 4, 9, 8), (2, 4, 5, 8), (2, 4, 5, 8), {"is_causal": True}),
+    "scale": ((2, 4, 9, 8), (2, 4, 9, 8), (2, 4, 9, 8), {"scale": -0.3}),
+    "two axes": ((9, 8), (7, 8), (7, 5), {}),
+    "three axes": ((4, 9, 8), (4, 7, 8), (4, 7, 5), {}),
+    "five axes": ((2, 3, 4, 9, 8), (2, 3, 4, 7, 8), (2, 3, 4, 7, 8), {}),
+    "broadcast": ((2, 4, 9, 8), (1, 4, 7, 8), (2, 1, 7, 8), {}),
+    "fewer axes": ((9, 8), (4, 7, 8), (2, 4, 7, 8), {}),
+    "grouped": ((2, 8, 9, 8), (2, 2, 7, 8), (2, 2, 7, 8), {"enable_gqa": True}),
+    "Boolean": ((2, 4, 3, 8), (2, 4, 4, 8), (2, 4, 4, 8), {"attn_mask": torch.tensor([[True, False, True, True]])}),
+    "added": ((2, 4, 3, 8), (2, 4, 4, 8), (2, 4, 4, 8), {"attn_mask": torch.tensor([[0.5, -1.0, 0.0, -torch.inf]])}),
+}
+
+
+def tensors(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32, grad: bool = False) -> list[torch.Tensor]:
+    made = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=made).to(dtype).requires_grad_(grad) for shape in shapes]
 
 
 def test_the_arguments_are_torchs() -> None:
     """torch's own is built in and has no signature to read: its first line of documentation does."""
     ours = inspect.signature(scaled_dot_product_attention)
     theirs = "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False"
-    assert theirs in " ".join(torchs_own.__doc__.split())
-    assert [f"{p.name}" if p.default is p.empty else f"{p.name}={p.default}" for p in ours.parameters.values()] == (
+    assert theirs in " ".join(str(torchs_own.__doc__).split())
+    assert [p.name if p.default is p.empty else f"{p.name}={p.default}" for p in ours.parameters.values()] == (
         theirs.split(", ")
     )
 
 
-def test_a_plain_call() -> None:
-    q, k, v = torch.randn(3, 2, 4, 9, 8)
-    assert (scaled_dot_product_attention(q, k, v) - torchs_own(q, k, v)).abs().max() < 1e-6
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_as_torch(name: str, dtype: torch.dtype, grad: bool) -> None:
+    """Against torch's function in float64, within the tolerance torch gives the type."""
+    *shapes, options = CASES[name]
+    q, k, v = tensors(*shapes, dtype=dtype, grad=grad)
+    given = dict(options)
+    if "attn_mask" in given and given["attn_mask"].is_floating_point():
+        given["attn_mask"] = given["attn_mask"].to(dtype)
+    assert explain(q, k, v, **given).way == "kernel"
+    got = scaled_dot_product_attention(q, k, v, **given)
+    if "attn_mask" in given and given["attn_mask"].is_floating_point():
+        given["attn_mask"] = given["attn_mask"].double()
+    exact = torchs_own(*(t.double() for t in (q, k, v)), **given)
+    assert got.dtype == dtype
+    torch.testing.assert_close(got, exact.to(dtype))
+    if not grad:
+        return
+    upward = torch.randn_like(exact)
+    ours = torch.autograd.grad(got, (q, k, v), upward.to(dtype))
+    theirs = torch.autograd.grad(exact, (q, k, v), upward.to(dtype).double())
+    if dtype in (torch.float32, torch.float64):
+        torch.testing.assert_close(ours, theirs)
+        return
+    for a, b in zip(ours, theirs, strict=True):  # a fused backward pass reads the rounded output: some last places
+        assert (a - b).abs().max() <= 4 * torch.finfo(dtype).eps * max(1, float(b.abs().max()))
+
+
+def test_a_token_without_a_key_gives_zeros() -> None:
+    q, k, v = tensors(*[(2, 5, 8)] * 3, grad=True)
+    mask = torch.ones(5, 5, dtype=torch.bool)
+    mask[3] = False
+    out = scaled_dot_product_attention(q, k, v, mask)
+    assert not out[:, 3].any()
+    out.sum().backward()
+    assert not q.grad[:, 3].any()
+    assert torch.isfinite(k.grad).all()
+
+
+BAD: dict[str, tuple[list[tuple[int, ...]], dict[str, Any]]] = {
+    "mask and causal": ([(2, 5, 8)] * 3, {"attn_mask": torch.ones(5, 5, dtype=torch.bool), "is_causal": True}),
+    "widths": ([(2, 5, 8), (2, 5, 7), (2, 5, 8)], {}),
+    "keys": ([(2, 5, 8), (2, 5, 8), (2, 6, 8)], {}),
+    "heads": ([(2, 5, 8), (3, 5, 8), (3, 5, 8)], {}),
+    "groups": ([(1, 5, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)], {"enable_gqa": True}),
+    "one axis": ([(8,)] * 3, {}),
+    "a mask of whole numbers": ([(2, 5, 8)] * 3, {"attn_mask": torch.ones(5, 5, dtype=torch.int64)}),
+    "a mask of one axis": ([(1, 2, 5, 8)] * 3, {"attn_mask": torch.zeros(5)}),
+    "a mask that does not broadcast": ([(2, 5, 8)] * 3, {"attn_mask": torch.ones(4, 5, dtype=torch.bool)}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_errors_are_torchs(name: str) -> None:
+    shapes, options = BAD[name]
+    q, k, v = tensors(*shapes)
+    with pytest.raises((RuntimeError, IndexError)) as theirs:
+        torchs_own(q, k, v, **options)
+    with pytest.raises(type(theirs.value)) as ours:
+        scaled_dot_product_attention(q, k, v, **options)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_explain_names_the_way_and_the_reason() -> None:
+    q, k, v = tensors(*[(2, 4, 5, 8)] * 3)
+    assert str(explain(q, k, v)) == "kernel: without gradients"
+    assert str(explain(q.clone().requires_grad_(), k, v)) == "kernel: with gradients"
+    assert str(explain(q, k, v, dropout_p=0.1)) == "torch: dropout"
+    assert str(explain(*(t.to("meta") for t in (q, k, v)))) == "torch: a tensor is on meta"
+    assert str(explain(q, k.double(), v)) == "torch: types torch.float32, torch.float64, torch.float32"
+    assert str(explain(q, k[..., :7], v)) == "torch: shapes (2, 4, 5, 8), (2, 4, 5, 7), (2, 4, 5, 8)"
+    assert str(explain(q[:0], k[:0], v[:0])) == "torch: nothing to work out"
+    mask = torch.ones(5, 5)
+    assert str(explain(q, k, v, mask, is_causal=True)) == "torch: attn_mask together with is_causal"
+    assert str(explain(q, k, v, mask.double())) == "torch: a mask of torch.float64"
+    ways: list[str] = []
+
+    def noted(x: torch.Tensor) -> torch.Tensor:
+        ways.append(str(explain(x, x, x)))
+        return x
+
+    torch.func.vmap(noted)(q)
+    assert ways == ["operator: it is called under a transform of torch.func"]
+
+
+@pytest.mark.filterwarnings("ignore:.*nested tensors.*:UserWarning")
+def test_nested_tensors_go_to_torch() -> None:
+    parts = tensors((3, 2, 8), (5, 2, 8))
+    x = torch.nested.nested_tensor(parts, layout=torch.jagged).transpose(1, 2)
+    assert str(explain(x, x, x)) in ("torch: nested tensors", "torch: a tensor or a mode has functions of its own")
+    got, theirs = (f(x, x, x) for f in (scaled_dot_product_attention, torchs_own))
+    for a, b in zip(got.unbind(), theirs.unbind(), strict=True):
+        assert (a - b).abs().max() < 1e-6
+
+
+def test_a_subclass_with_functions_of_its_own_is_asked() -> None:
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return "asked" if func is torchs_own else super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2, 3, 4).as_subclass(Loud)
+    assert scaled_dot_product_attention(x, x, x) == "asked"
+
+
+def test_memory_that_is_read_negated() -> None:
+    """The imaginary part of a conjugate is stored with the other sign."""
+    x = torch.randn(2, 5, 8, dtype=torch.complex64).conj().imag
+    assert x.is_neg()
+    y = x.clone()
+    assert (scaled_dot_product_attention(x, x, x) - torchs_own(y, y, y)).abs().max() < 1e-6
+
+
+def test_strides_are_followed_and_kept() -> None:
+    wide = torch.randn(2, 9, 4, 3 * 8)
+    q, k, v = (part.transpose(1, 2) for part in wide.chunk(3, -1))
+    got = scaled_dot_product_attention(q, k, v)
+    assert (got - torchs_own(*(t.contiguous() for t in (q, k, v)))).abs().max() < 1e-6
+    assert got.transpose(1, 2).is_contiguous()  # as the heads were stored: joining them costs no copy
+
+
+def test_autocast_means_what_it_means_to_torch() -> None:
+    q, k, v = tensors(*[(2, 4, 9, 8)] * 3, grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        got, theirs = (f(q, k, v, torch.zeros(9, 9)) for f in (scaled_dot_product_attention, torchs_own))
+        assert explain(q, k, v, torch.zeros(9, 9)).way == "kernel"
+    assert got.dtype == theirs.dtype == torch.bfloat16
+    exact = torchs_own(*(t.bfloat16().double() for t in (q, k, v)))
+    torch.testing.assert_close(got, exact.bfloat16())
+    got.sum().backward()
+    assert q.grad.dtype == torch.float32
+
+
+def test_a_second_derivative_is_refused() -> None:
+    q, k, v = tensors(*[(2, 5, 8)] * 3, grad=True)
+    (first,) = torch.autograd.grad(scaled_dot_product_attention(q, k, v).sum(), q, create_graph=True)
+    with pytest.raises(HeadworkError, match="no second derivatives"):
+        first.sum().backward()
+    curve = torch.func.grad(lambda x: torch.func.grad(lambda y: scaled_dot_product_attention(y, k, v).sum())(x).sum())
+    with pytest.raises(HeadworkError, match="no second derivatives"):
+        curve(q)

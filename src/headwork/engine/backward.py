@@ -76,8 +76,8 @@ def given(name: str, array: ArrayLike, like: Array | None) -> Array:
     assert like is not None
     if found.shape != like.shape or found.dtype != like.dtype:
         raise ShapeError(
-            f"{name} is {found.dtype} {found.shape}, but for these q, k and v it is {like.dtype} {like.shape}: give what "
-            f"attention(…, return_lse=True) returned, or its gradient."
+            f"{name} is {found.dtype} {found.shape}, but for these q, k and v it is {like.dtype} {like.shape}: give "
+            f"what attention(…, return_lse=True) returned, or its gradient."
         )
     return found
 
@@ -97,8 +97,8 @@ def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool) -> Gra
         numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.threads)
         some = dmask if dmask is not None and dmask.size else None
         kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, some, call.spans, *numbers)
-    summed = (fold(gradient, array.shape) for gradient, array in ((dq, call.q), (dk, call.k), (dv, call.v)))
-    return Gradients(*summed, None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype))
+    dq, dk, dv = (fold(gradient, array.shape) for gradient, array in ((dq, call.q), (dk, call.k), (dv, call.v)))
+    return Gradients(dq, dk, dv, None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype))
 
 
 def fold(gradient: Array, shape: tuple[int, ...]) -> Array:
@@ -108,4 +108,4 @@ def fold(gradient: Array, shape: tuple[int, ...]) -> Array:
     wide = np.float64 if gradient.dtype == np.float64 else np.float32
     lead = gradient.ndim - len(shape)
     axes = tuple(i for i, n in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
-    return gradient.sum(axes, dtype=wide, keepdims=True).reshape(shape).astype(gradient.dtype)
+    return np.asarray(gradient.sum(axes, dtype=wide, keepdims=True).reshape(shape).astype(gradient.dtype))

@@ -20,9 +20,9 @@ def backward(call: Call, dout: Array, dlse: Array | None, dq: Array, dk: Array, 
     with np.errstate(all="ignore"):
         for group in groups(call):
             at = group.place
-            mine = (*at.batch, at.heads, at.tokens)
-            theirs = (*at.batch, at.kv_head, at.keys)
-            work(group, dout[mine], dlse[mine], dq[mine], dk[theirs], dv[theirs], dmask)
+            up, lse_up, down = (array[at.batch][at.heads, at.tokens] for array in (dout, dlse, dq))
+            to_k, to_v = (array[at.batch][at.kv_head, at.keys] for array in (dk, dv))
+            work(group, up, lse_up, down, to_k, to_v, dmask)
 
 
 def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array, dmask: Array | None) -> None:

@@ -5,8 +5,9 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.engine.backend import DEFAULT_THREADS, kernel
-from headwork.torch.operator import AtOnce, attention, forward
-from headwork.torch.path import Path, busy, choose, leading, needs_gradient
+from headwork.torch.functions import AtOnce, Transformed
+from headwork.torch.operator import attention, forward
+from headwork.torch.path import Path, busy, choose, leading, needs_gradient, transformed
 
 
 def scaled_dot_product_attention(
@@ -33,7 +34,13 @@ def scaled_dot_product_attention(
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
     gradient = needs_gradient(query, key, value, attn_mask)
-    if attn_mask is None and dropout_p == 0 and not gradient and kernel is not None and not busy(query, key, value, None):
+    if (
+        attn_mask is None
+        and dropout_p == 0
+        and not gradient
+        and kernel is not None
+        and not busy(query, key, value, None)
+    ):
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
         out = torch.empty_like(query)
         factor = query.size(-1) ** -0.5 if scale is None else scale
@@ -45,7 +52,10 @@ def scaled_dot_product_attention(
         return torchs_own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     tensors = (spread(tensor, lead, enable_gqa) for tensor in (query, key, value))
     factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
-    work = attention if way == "operator" else AtOnce.apply if gradient else forward
+    if way == "operator":
+        work = Transformed.apply if transformed() else attention
+    else:
+        work = AtOnce.apply if gradient else forward
     return work(*tensors, attn_mask, is_causal, factor)[0]
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from headwork.torch.calls import accumulator, backward_into, forward_into
 
@@ -12,10 +11,8 @@ from headwork.torch.calls import accumulator, backward_into, forward_into
 def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, empty. A caller that stores heads within tokens gets them so again."""
     rows = query.shape[:-1]
-    if value.shape[-1] == query.shape[-1]:
-        out = torch.empty_like(query)
-    else:
-        out = query.new_empty((*rows, value.shape[-1]))
+    alike = value.shape[-1] == query.shape[-1]
+    out = torch.empty_like(query) if alike else query.new_empty((*rows, value.shape[-1]))
     return out, query.new_empty(rows, dtype=accumulator(query))
 
 
@@ -62,15 +59,13 @@ attention_backward = torch.library.custom_op(
 )
 
 
-@attention.register_fake
-def _(
+def fake(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
     return fresh(query, key, value)
 
 
-@attention_backward.register_fake
-def _(
+def fake_backward(
     dout: Tensor,
     dlse: Tensor | None,
     query: Tensor,
@@ -85,6 +80,10 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
     return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
+
+
+attention.register_fake(fake)
+attention_backward.register_fake(fake_backward)
 
 
 def remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -106,21 +105,6 @@ def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Any = at
 attention.register_autograd(gradients, setup_context=remember)
 
 
-class AtOnce(torch.autograd.Function):
-    """The same without the dispatcher, which costs a small call more than its work: for plain tensors alone."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
-        output = forward(*inputs)
-        remember(ctx, inputs, output)
-        return output
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None) -> tuple[Any, ...]:
-        return gradients(ctx, dout, dlse, backward)
-
-
 def in_front(tensor: Tensor | None, at: int | None, size: int, rank: int) -> Tensor | None:
     """The tensor with the new axis in front of `rank` others, of `size` whether it had one or not."""
     if tensor is None:
@@ -130,8 +114,7 @@ def in_front(tensor: Tensor | None, at: int | None, size: int, rank: int) -> Ten
     return moved.expand(size, *moved.shape[1:])
 
 
-@attention.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+def mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
     query, key, value, mask, causal, scale = args
     rank = query.dim() - (in_dims[0] is not None)
     wide = (in_front(t, at, info.batch_size, rank) for t, at in zip((query, key, value), in_dims, strict=False))
@@ -140,8 +123,10 @@ def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, Te
     return attention(*wide, mask, causal, scale), (0, 0)
 
 
-@attention_backward.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+attention.register_vmap(mapped)
+
+
+def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     dout, dlse, query, key, value, out, lse, mask, causal, scale, asked = args
     rank = query.dim() - (in_dims[2] is not None)
     dout, query, key, value, out = (
@@ -154,3 +139,6 @@ def _(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, ..
     # The gradient of a mask is one for every item, so the mask must be too.
     mask = in_front(mask, in_dims[7], info.batch_size, rank) if mask is not None else None
     return attention_backward(dout, dlse, query, key, value, out, lse, mask, causal, scale, asked), (0, 0, 0, 0)
+
+
+attention_backward.register_vmap(mapped_backward)

@@ -31,7 +31,7 @@ def busy(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str:
     """Why the tensors' memory may not be read and written at once, behind the dispatcher's back; "" where it may."""
     if torch.compiler.is_compiling():
         return "it is being compiled"
-    if torch._C._functorch.peek_interpreter_stack() is not None:
+    if transformed():
         return "it is called under a transform of torch.func"
     if torch._C._len_torch_dispatch_stack() or torch._C._is_tracing():
         return "it is being traced"
@@ -40,6 +40,11 @@ def busy(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str:
     if not plain or turned or (mask is not None and (type(mask) not in PLAIN or mask.is_neg())):
         return "a tensor is not plain memory"
     return ""
+
+
+def transformed() -> bool:
+    """Within torch.func's vmap, grad and the like, and not traced by the compiler, which handles them itself."""
+    return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
 
 
 def needs_gradient(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
@@ -93,7 +98,7 @@ def unfit(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_cau
         return f"a mask of {mask.dtype}"
     whole = (*lead, query.shape[-2], key.shape[-2])
     sides = zip(mask.shape[::-1], whole[::-1], strict=False)
-    if mask.dim() > len(whole) or not all(m in (1, n) for m, n in sides):
+    if mask.dim() < 2 or mask.dim() > len(whole) or not all(m in (1, n) for m, n in sides):
         return f"a mask of shape {tuple(mask.shape)}"
     return ""
 

@@ -1,7 +1,7 @@
 """`use` puts our kernel below torch's own `scaled_dot_product_attention`; `restore` takes it out again.
 
-torch has a registry of implementations of fused attention. Ours registers for the two operators that its function calls on
-the CPU, forward and backward: models that call torch's function run on our kernel, without a change to them.
+torch has a registry of implementations of fused attention. Ours registers for the two operators that its function
+calls on the CPU, forward and backward: models that call torch's function run on our kernel, without a change to them.
 """
 
 import warnings

@@ -1,0 +1,153 @@
+"""The operator under torch's own checks: gradients, compilers, transforms, training."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torchs_own
+
+from headwork.torch import explain, scaled_dot_product_attention
+from headwork.torch.operator import attention, attention_backward
+
+LOWER = torch.ones(5, 5, dtype=torch.bool).tril(-1)  # the first token reads nothing
+OPTIONS: dict[str, tuple[int, dict[str, Any]]] = {
+    "plain": (2, {}),
+    "causal": (2, {"is_causal": True}),
+    "scale": (2, {"scale": 0.7}),
+    "grouped": (1, {"enable_gqa": True}),
+    "Boolean": (2, {"attn_mask": LOWER}),
+    "added": (2, {"attn_mask": torch.linspace(-1, 1, 25, dtype=torch.float64).view(5, 5)}),
+    "added, by head": (2, {"attn_mask": torch.linspace(-1, 1, 2, dtype=torch.float64).view(2, 1, 1)}),
+    "added, by key": (2, {"attn_mask": torch.linspace(-1, 1, 5, dtype=torch.float64).view(1, 5)}),
+}
+
+
+def inputs(kv_heads: int, **options: Any) -> tuple[list[torch.Tensor], dict[str, Any]]:
+    """q, k, v, and an additive mask, that want gradients; the rest of the options."""
+    made = torch.Generator().manual_seed(0)
+    shapes = [(2, 2, 5, 3), (2, kv_heads, 5, 3), (2, kv_heads, 5, 4)]
+    arrays = [torch.randn(s, generator=made, dtype=torch.float64).requires_grad_() for s in shapes]
+    mask = options.get("attn_mask")
+    if mask is not None and mask.is_floating_point():
+        arrays.append(options.pop("attn_mask").clone().requires_grad_())
+    return arrays, options
+
+
+def call(options: dict[str, Any], function: Any = scaled_dot_product_attention) -> Any:
+    return lambda q, k, v, *mask: function(q, k, v, **options, **({"attn_mask": mask[0]} if mask else {}))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_gradcheck(name: str) -> None:
+    """At once, and through the operator, which a transform asks for."""
+    kv_heads, given = OPTIONS[name]
+    arrays, options = inputs(kv_heads, **given)
+    assert torch.autograd.gradcheck(call(options), arrays)
+    lifted = torch.func.vmap(call(options))
+    assert torch.autograd.gradcheck(lifted, [a.detach()[None].requires_grad_() for a in arrays])
+
+
+def test_gradcheck_of_the_log_sum_exp() -> None:
+    arrays, _ = inputs(2)
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, None, False, 0.5), arrays)
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: attention(q, k, v, LOWER | torch.eye(5).bool(), False, 0.5)[1], arrays
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("masked", [False, True])
+def test_opcheck(masked: bool, dtype: torch.dtype) -> None:
+    q, k, v = (a.detach().to(dtype).requires_grad_() for a in inputs(1)[0])
+    mask = torch.randn(2, 1, 5).to(dtype).requires_grad_() if masked else None
+    torch.library.opcheck(attention, (q, k, v, mask, not masked, 0.5))
+    out, lse = attention(q, k, v, mask, not masked, 0.5)
+    saved = [t if t is None else t.detach() for t in (out, None, q, k, v, out, lse, mask)]
+    torch.library.opcheck(attention_backward, (*saved, not masked, 0.5, masked))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", ["plain", "grouped", "added, by head"])
+def test_compiled_whole(name: str, backend: str) -> None:
+    kv_heads, given = OPTIONS[name]
+    arrays, options = inputs(kv_heads, **given)
+    compiled = torch.compile(call(options), fullgraph=True, backend=backend)
+    out, expected = compiled(*arrays), call(options, torchs_own)(*arrays)
+    torch.testing.assert_close(out, expected)
+    upward = torch.randn_like(out)
+    torch.testing.assert_close(torch.autograd.grad(out, arrays, upward), torch.autograd.grad(expected, arrays, upward))
+
+
+def test_compiled_without_gradients() -> None:
+    x = torch.randn(2, 4, 9, 8)
+    compiled = torch.compile(scaled_dot_product_attention, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        assert (compiled(x, x, x, is_causal=True) - torchs_own(x, x, x, is_causal=True)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0, 0, None), (0, None, 1, 0), (None, 2, None, 0), (1, 1, 1, 1)])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_vmap(rank: int, in_dims: tuple[int | None, ...]) -> None:
+    made = torch.Generator().manual_seed(0)
+    mapped = []
+    for sizes, at in zip([(5, 3), (6, 3), (6, 4), (5, 6)], in_dims, strict=True):
+        shape = [2, *sizes][-rank:]
+        if at is not None:
+            shape.insert(at, 7)
+        mapped.append(torch.randn(shape, generator=made, dtype=torch.float64).requires_grad_())
+    ours, theirs = (torch.func.vmap(f, in_dims)(*mapped) for f in (scaled_dot_product_attention, torchs_own))
+    torch.testing.assert_close(ours, theirs)
+    upward = torch.randn_like(ours)
+    torch.testing.assert_close(torch.autograd.grad(ours, mapped, upward), torch.autograd.grad(theirs, mapped, upward))
+
+
+def test_gradients_for_each_item() -> None:
+    """vmap over grad: the gradient of a mask that all items share is one for each."""
+    q, k, v, mask = (torch.randn(s, dtype=torch.float64) for s in ((4, 5, 3), (4, 6, 3), (4, 6, 3), (5, 6)))
+    found = []
+    for function in (scaled_dot_product_attention, torchs_own):
+        slope = torch.func.grad(lambda q, k, v, m, f=function: f(q, k, v, m).square().sum(), argnums=(0, 1, 2, 3))
+        found.append(torch.func.vmap(slope, in_dims=(0, 0, 0, None))(q, k, v, mask))
+    torch.testing.assert_close(*found)
+
+
+class Block(torch.nn.Module):
+    def __init__(self, attend: Any) -> None:
+        super().__init__()
+        self.attend, self.heads, d = attend, 4, 32
+        self.names = torch.nn.Embedding(17, d)
+        self.places = torch.nn.Embedding(24, d)
+        self.wide, self.join = torch.nn.Linear(d, 3 * d), torch.nn.Linear(d, d)
+        self.up, self.down, self.read = torch.nn.Linear(d, 64), torch.nn.Linear(64, d), torch.nn.Linear(d, 17)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.names(tokens) + self.places.weight[: tokens.shape[1]]
+        parts = self.wide(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        x = x + self.join(self.attend(*parts, is_causal=True).transpose(1, 2).flatten(2))
+        return self.read(x + self.down(torch.relu(self.up(x))))
+
+
+def losses(attend: Any) -> list[float]:
+    torch.manual_seed(0)
+    model = Block(attend)
+    adam = torch.optim.Adam(model.parameters(), 3e-3)
+    found = []
+    for _ in range(200):
+        text = torch.randint(17, (8, 1)) + torch.arange(25) * torch.randint(1, 4, (8, 1))
+        text %= 17
+        loss = torch.nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        found.append(loss.item())
+    return found
+
+
+def test_a_transformer_learns_the_same() -> None:
+    """200 steps from one seed: the same losses to 1e-4, and it does learn."""
+    x = torch.ones(1, 1, 2, 2, requires_grad=True)
+    assert explain(x, x, x, is_causal=True).way == "kernel"
+    ours, theirs = losses(scaled_dot_product_attention), losses(torchs_own)
+    assert ours[-1] < 0.5 * ours[0]
+    assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) < 1e-4

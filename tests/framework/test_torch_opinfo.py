@@ -1,0 +1,85 @@
+"""torch's own sample inputs for its function, handed to ours, and to torch's with our kernel below it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torchs_own
+from torch.testing._internal.common_methods_invocations import op_db
+
+from headwork.torch import scaled_dot_product_attention, use
+
+NAME = "nn.functional.scaled_dot_product_attention"
+(INFO,) = (info for info in op_db if info.name == NAME)
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+
+def samples(dtype: torch.dtype) -> Iterator[Any]:
+    yield from INFO.sample_inputs("cpu", dtype, requires_grad=True)
+
+
+def run(function: Any, sample: Any, dtype: torch.dtype) -> list[torch.Tensor]:
+    """The result and every gradient, with the sample's numbers in another type."""
+
+    def fresh(given: Any) -> Any:
+        if not isinstance(given, torch.Tensor):
+            return given
+        moved = given.detach().to(dtype) if given.is_floating_point() else given
+        return moved.clone().requires_grad_(given.requires_grad)
+
+    arrays = [fresh(given) for given in (sample.input, *sample.args)]
+    named = {name: fresh(given) for name, given in sample.kwargs.items()}
+    torch.manual_seed(0)  # for dropout, which is torch's
+    out = function(*arrays, **named)
+    upward = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(sample.input.dtype)
+    out.backward(upward.to(dtype))
+    wanted = [t for t in (*arrays, *named.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
+    return [out.detach(), *(t.grad for t in wanted)]
+
+
+def fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: Any = None, **options: Any) -> Any:
+    """torch's fused kernel, whatever torch itself would choose: it takes four axes and no gradient of a mask."""
+    lead = torch.broadcast_shapes(*(t.shape[:-2] for t in (query, key, value)))
+    four = [t.expand(*lead, *t.shape[-2:]).reshape(-1, lead[-1], *t.shape[-2:]) for t in (query, key, value)]
+    mask = None if attn_mask is None else (attn_mask + query.new_zeros(1)).detach()
+    out, _ = flash(*four, 0.0, options["is_causal"], attn_mask=mask, scale=options.get("scale"))
+    return out.view(*lead, *out.shape[-2:])
+
+
+def spread(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a.double() - b.double()).square().mean().sqrt())
+
+
+@pytest.mark.parametrize("below", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_torchs_samples(dtype: torch.dtype, below: bool) -> None:
+    """Results, and float64 gradients, as close to torch's function as torch asks of the type; in 16 bits, where torch's
+    own results are farther off than that, as close to float64's. Other gradients: at most twice the error of torch's
+    fused kernel, and the rounding of the largest score, which the samples drive to hundreds: the weights are worked out
+    again from a log-sum-exp that is rounded as that score is.
+    """
+    seen = 0
+    tolerance = {"atol": 5e-5, "rtol": 5e-6} if dtype == torch.float32 else {}  # as torch's OpInfo has it
+    for sample in samples(dtype):
+        with use() if below else torch.enable_grad():
+            got = run(torchs_own if below else scaled_dot_product_attention, sample, dtype)
+        if dtype == torch.float64 or sample.kwargs.get("dropout_p"):
+            torch.testing.assert_close(got, run(torchs_own, sample, dtype))
+            continue
+        exact = run(torchs_own, sample, torch.float64)
+        if dtype == torch.float32:
+            torch.testing.assert_close(got[0], run(torchs_own, sample, dtype)[0], **tolerance)
+        elif not below:  # what goes below torch's function is only what torch sends there
+            torch.testing.assert_close(got[0], exact[0].to(dtype))
+        theirs = run(torchs_own if sample.kwargs.get("enable_gqa") else fused, sample, dtype)
+        largest = (
+            float((sample.input.double() @ sample.args[0].double().mT).abs().max()) / sample.input.shape[-1] ** 0.5
+        )
+        rounding = max(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps * largest)
+        for ours, fast, fine in zip(got, theirs, exact, strict=True):
+            if fast is not None:  # torch's fused kernel has no gradient of a mask
+                seen += 1
+                assert spread(ours, fine) <= 2 * spread(fast, fine) + rounding * float(fine.abs().max())
+    assert seen > 40 or dtype == torch.float64
