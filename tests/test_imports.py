@@ -27,7 +27,7 @@ LAYERS = [
     ["marking", "render"],
     ["web", "cli", "testing"],
 ]
-HEAVY = ["sympy", "rich", "mpmath", "torch", "typer", "fastapi", "typst", "matplotlib", "nbformat"]
+HEAVY = ["sympy", "rich", "mpmath", "torch", "typer", "fastapi", "typst", "matplotlib", "nbformat", "safetensors"]
 
 
 def modules() -> list[str]:
@@ -77,6 +77,14 @@ def loaded_by(statement: str) -> set[str]:
 def test_importing_headwork_is_light() -> None:
     loaded = loaded_by("import headwork")
     assert not loaded.intersection(HEAVY)
+
+
+def test_a_layer_needs_numpy_alone() -> None:
+    loaded = loaded_by("import headwork; headwork.MultiHead([[1.0]], [[1.0]], [[1.0]], [[1.0]], heads=1)([[1.0]])")
+    assert not loaded.intersection(HEAVY)
+    assert not {
+        name for name in loaded if name.startswith(("headwork.sheets", "headwork.formulas", "headwork.solving"))
+    }
 
 
 def test_that_test_can_fail() -> None:

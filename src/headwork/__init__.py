@@ -2,7 +2,7 @@
 
 `solve` works a sheet; `shapes`, `counts`, `moments` and `diagram` read a configuration; `prove` compares two formulas;
 `mark` marks answers and `inspect` somebody's code;
-`attention` is the same computation, fused, for arrays of real size.
+`attention` is the same computation, fused, for arrays of real size, and `MultiHead` the whole layer.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
     from headwork.configure import counts, diagram, moments, shapes
-    from headwork.engine import attention, attention_varlen, merge
+    from headwork.engine import MultiHead, attention, attention_varlen, merge
     from headwork.marking.inspecting import inspect
     from headwork.marking.mark import mark
     from headwork.proofs import prove
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HeadworkError",
+    "MultiHead",
     "attention",
     "attention_varlen",
     "counts",
@@ -37,6 +38,7 @@ __all__ = [
 
 # Loaded when first used, so that `import headwork` costs next to nothing.
 _HOME = {
+    "MultiHead": "headwork.engine",
     "attention": "headwork.engine",
     "attention_varlen": "headwork.engine",
     "merge": "headwork.engine",

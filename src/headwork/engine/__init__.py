@@ -3,7 +3,21 @@
 from headwork.engine.attention import attention
 from headwork.engine.backend import Backend, backend
 from headwork.engine.backward import Gradients, attention_backward
+from headwork.engine.cache import Cache
+from headwork.engine.layer import MultiHead
 from headwork.engine.merge import merge
+from headwork.engine.rotary import Rotary
 from headwork.engine.varlen import attention_varlen
 
-__all__ = ["Backend", "Gradients", "attention", "attention_backward", "attention_varlen", "backend", "merge"]
+__all__ = [
+    "Backend",
+    "Cache",
+    "Gradients",
+    "MultiHead",
+    "Rotary",
+    "attention",
+    "attention_backward",
+    "attention_varlen",
+    "backend",
+    "merge",
+]

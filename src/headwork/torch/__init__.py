@@ -10,7 +10,8 @@ except ModuleNotFoundError as error:
     raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
 
 from headwork.torch.attention import explain, scaled_dot_product_attention
+from headwork.torch.layer import MultiheadAttention
 from headwork.torch.path import Path
 from headwork.torch.replace import restore, use
 
-__all__ = ["Path", "explain", "restore", "scaled_dot_product_attention", "use"]
+__all__ = ["MultiheadAttention", "Path", "explain", "restore", "scaled_dot_product_attention", "use"]

@@ -1,0 +1,57 @@
+"""`headwork.torch.MultiheadAttention` beside torch's own, in turns in one run: python bench/layers.py
+
+Both use torch's products for the projections and one thread pool; what differs is the attention between them.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from headwork.engine import backend
+from headwork.torch import MultiheadAttention
+
+ROUNDS = 41
+SIZES = [(4, 256, 512, 8), (1, 1024, 512, 8), (8, 128, 768, 12)]  # batch, tokens, d_model, heads
+
+
+def medians(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Seconds of each: the median over rounds in which each has its turn."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            taken[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def compare(batch: int, tokens: int, d_model: int, heads: int) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(batch, tokens, d_model)
+    theirs = torch.nn.MultiheadAttention(d_model, heads, batch_first=True).eval()
+    ours = MultiheadAttention(d_model, heads, batch_first=True).eval()
+    finer = torch.nn.MultiheadAttention(d_model, heads, batch_first=True, dtype=torch.float64).eval()
+    ours.load_state_dict(theirs.state_dict())
+    finer.load_state_dict(theirs.state_dict())
+    exact = finer(x.double(), x.double(), x.double(), need_weights=False)[0]
+    for asked in (False, True):
+        layers = {"headwork": ours, "torch": theirs}
+        calls = {name: partial(layer, x, x, x, need_weights=asked) for name, layer in layers.items()}
+        for name, call in calls.items():
+            off = (call()[0].double() - exact).abs().max().item()
+            assert off < 1e-5, f"{name} is off by {off:.1e}"
+        took = medians(calls)
+        ratio = took["torch"] / took["headwork"]
+        size = f"({batch}, {tokens}, {d_model}), {heads} heads, {'with' if asked else 'without'} weights"
+        print(f"{size:48}{took['headwork'] * 1e3:8.2f} ms{took['torch'] * 1e3:8.2f} ms{ratio:8.2f}×")
+
+
+if __name__ == "__main__":
+    print(f"evaluation, float32, {backend()}; headwork, torch {torch.__version__}, torch's time over ours")
+    with torch.no_grad():
+        for size in SIZES:
+            compare(*size)

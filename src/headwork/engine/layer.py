@@ -1,0 +1,211 @@
+"""`MultiHead`: the whole layer, projections and all."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headwork.engine.arguments import Causal, checked_scale, checked_softcap
+from headwork.engine.arrays import Array, floats
+from headwork.engine.attention import attention
+from headwork.engine.cache import Cache
+from headwork.engine.projections import Projections, projected
+from headwork.engine.rotary import Rotary
+from headwork.errors import HeadworkError, ShapeError
+
+if TYPE_CHECKING:
+    from headwork.working import Working
+
+
+class MultiHead:
+    """[head_1 | … | head_h]·W_O + b_O, where head_i = softmax(Q_i·K_iᵀ/√d_k)·V_i.
+
+    Q = X·W_Q + b_Q, K = C·W_K + b_K, V = C·W_V + b_V, where C is the context, or X itself. The columns of a projection
+    are the heads' blocks, W_Q = [W_Q,1 | … | W_Q,h], and the three projections are blocks of one wide one,
+    [W_Q | W_K | W_V]: one product gives every head's Q, K and V, and each is a view of its columns.
+
+    W_Q (d_model, heads·d_k), W_K (d_context, kv_heads·d_k), W_V (d_context, kv_heads·d_v), W_O (heads·d_v, d_out);
+    a bias has one number for every column. Query head i reads key head i // (heads / kv_heads).
+    float32 or float64; 16-bit projections are widened to float32.
+
+    rotary   a `headwork.engine.Rotary`, which turns Q and K by their positions
+    scale    1/√d_k unless given
+    softcap  as in `headwork.attention`
+
+    >>> layer = MultiHead(np.eye(2), np.eye(2), np.eye(2), np.eye(2), heads=1)
+    >>> layer([[1.0, 0.0], [0.0, 1.0]]).round(3)
+    array([[0.67, 0.33],
+           [0.33, 0.67]])
+    """
+
+    def __init__(
+        self,
+        W_Q: ArrayLike,
+        W_K: ArrayLike,
+        W_V: ArrayLike,
+        W_O: ArrayLike,
+        *,
+        heads: int,
+        kv_heads: int | None = None,
+        b_Q: ArrayLike | None = None,
+        b_K: ArrayLike | None = None,
+        b_V: ArrayLike | None = None,
+        b_O: ArrayLike | None = None,
+        rotary: Rotary | None = None,
+        scale: float | None = None,
+        softcap: float | None = None,
+    ) -> None:
+        self.projections = Projections(W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O, heads, kv_heads)
+        sizes = self.projections
+        self.heads, self.kv_heads, self.d_k, self.d_v = sizes.heads, sizes.kv_heads, sizes.d_k, sizes.d_v
+        self.d_model, self.d_context, self.dtype = sizes.d_model, sizes.d_context, sizes.dtype
+        checked_scale(scale, self.d_k)
+        checked_softcap(softcap)
+        if rotary is not None:
+            rotary.check(self.d_k)
+        self.rotary, self.scale, self.softcap = rotary, scale, softcap
+
+    @classmethod
+    def load(
+        cls,
+        source: str | PathLike[str] | Any,
+        *,
+        layer: int | str | None = None,
+        heads: int | None = None,
+        rotary: Rotary | Literal["config"] | None = "config",
+    ) -> MultiHead:
+        """One attention layer of somebody's model.
+
+        `source` is a .safetensors file, a torch file of a state dict (.pt .pth .bin), a directory that holds one, a
+        torch module, or a mapping of names to arrays. nn.MultiheadAttention, BERT, GPT-2, Llama and ViT are known by
+        the names of their arrays.
+
+        layer   its number, or the beginning of its tensors' names; not needed where there is only one
+        heads   how many, where neither a config.json beside the file nor the module tells
+        rotary  as the config.json or the module tells, unless given
+
+        A model whose tokens read only earlier ones is called with causal=True, as always.
+        """
+        from headwork.engine.weights import load
+
+        return cls(**load(source, layer, heads, rotary))
+
+    def astype(self, dtype: Any) -> MultiHead:
+        """The same layer in float32 or float64."""
+        named = self.projections.named().items()
+        arrays: dict[str, Any] = {name: None if a is None else a.astype(dtype) for name, a in named}
+        options: dict[str, Any] = {"rotary": self.rotary, "scale": self.scale, "softcap": self.softcap}
+        return MultiHead(**arrays, heads=self.heads, kv_heads=self.kv_heads, **options)
+
+    def cache(self, dtype: Any = None) -> Cache:
+        """An empty cache for decoding, in the layer's type unless a narrower one is given."""
+        held = np.dtype(self.dtype if dtype is None else dtype)
+        floats("the cache", np.empty(0, held))
+        if (held == np.float64) != (self.dtype == np.float64):
+            raise HeadworkError(f"a cache of {held} does not go with a layer of {self.dtype}: leave dtype out.")
+        return Cache(self.kv_heads, self.d_k, self.d_v, held)
+
+    def __repr__(self) -> str:
+        sizes = ("heads", "kv_heads", "d_model", "d_context", "d_k", "d_v", "dtype")
+        return f"MultiHead({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        context: ArrayLike | None = None,
+        *,
+        mask: ArrayLike | None = None,
+        causal: Causal = False,
+        window: tuple[int, int] | None = None,
+        lengths: ArrayLike | None = None,
+        cache: Cache | None = None,
+        return_weights: bool = False,
+    ) -> Any:
+        """x (…, tokens, d_model) → (…, tokens, d_out), and the weights (…, heads, tokens, keys) if asked for.
+
+        context         (…, keys, d_context), what keys and values are made of in cross-attention
+        mask, causal, window, lengths  which keys a token reads, as in `headwork.attention`
+        cache           the tokens stand after those in it, read them too and are added to it; what `causal` and
+                        `window` count starts after them: causal=True, one step after another, is the whole causal pass
+
+        A token that may read no key gives b_O. A call that is refused leaves the cache as it was.
+        """
+        given = self._input("x", x, self.d_model)
+        source = None if context is None else self._input("context", context, self.d_context)
+        self._check(given, source, cache)
+        q, k, v = self.projections.heads_of(given, source)
+        past = 0 if cache is None else len(cache)
+        if self.rotary is not None:
+            self.rotary.turn(q, past)
+            self.rotary.turn(k, past)
+        if cache is not None:
+            k, v = cache.with_new(k, v)
+        result = attention(
+            q,
+            k,
+            v,
+            mask=mask,
+            causal=bool(causal) if cache is not None and causal in (True, "bottom_right") else causal,
+            offset=past if cache is not None and (causal or window is not None) else None,
+            window=window,
+            lengths=lengths,
+            scale=self.scale,
+            softcap=self.softcap,
+            layout="bshd",
+            return_weights=return_weights,
+        )
+        if cache is not None:
+            cache.keep(q.shape[-3])
+        joined, *weights = result if return_weights else (result,)
+        wide = joined.reshape(*joined.shape[:-2], self.heads * self.d_v)
+        out = projected(wide, self.projections.W_O, self.projections.b_O)
+        return (out, *weights) if return_weights else out
+
+    def work(
+        self,
+        x: ArrayLike,
+        context: ArrayLike | None = None,
+        *,
+        mask: ArrayLike | None = None,
+        causal: Causal = False,
+        places: int = 2,
+    ) -> Working:
+        """The same layer on the same numbers as a page: every step worked, exact, with `places` decimals.
+
+        x (tokens, d_model); the arrays' numbers are taken as they print, 0.1 as one tenth. With rotary positions, which
+        no step of the page has, the turned Q and K are handed over.
+        """
+        from headwork.engine.page import work
+
+        return work(self, floats("x", x), None if context is None else floats("context", context), mask, causal, places)
+
+    def _input(self, name: str, given: ArrayLike, width: int) -> Array:
+        array = floats(name, given)
+        if array.ndim < 2 or array.shape[-1] != width:
+            raise ShapeError(f"{name} is {array.shape}, but this layer takes (…, tokens, {width}).")
+        if (array.dtype == np.float64) != (self.dtype == np.float64):
+            raise HeadworkError(
+                f"{name} holds {array.dtype}, but the layer {self.dtype}: convert one, with {name}.astype"
+                f"({str(self.dtype)!r}) or layer.astype({str(array.dtype)!r})."
+            )
+        return array.astype(self.dtype, copy=False)
+
+    def _check(self, x: Array, context: Array | None, cache: Cache | None) -> None:
+        if context is None and self.d_context != self.d_model:
+            raise HeadworkError(
+                f"this layer makes its keys of a context {self.d_context} wide, and x is {self.d_model} wide: give the "
+                "context too."
+            )
+        if context is not None and cache is not None:
+            raise HeadworkError("a cache holds the keys of x itself: give a context or a cache, not both.")
+        if context is not None and self.rotary is not None:
+            raise HeadworkError("rotary positions place tokens and keys in one sequence: give no context.")
+        if context is not None and context.shape[:-2] != x.shape[:-2]:
+            raise ShapeError(
+                f"x is {x.shape} and the context {context.shape}: every axis before the last two is shared."
+            )
+        if cache is not None:
+            cache.check(x.shape[:-2], self.kv_heads, self.d_k, self.d_v)

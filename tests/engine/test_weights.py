@@ -1,0 +1,356 @@
+"""`MultiHead.load`: other people's layers by their names, against the modules that they come from."""
+
+import json
+import pickle
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+import transformers
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from headwork import MultiHead
+from headwork.engine import Rotary
+from headwork.errors import HeadworkError
+
+Array = NDArray[Any]
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 8}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3["original_max_position_embeddings"] = 64
+LINEAR = {"rope_type": "linear", "rope_theta": 100.0, "factor": 4.0}
+
+
+def llama(**options: Any) -> Any:
+    config = transformers.LlamaConfig(**SMALL, num_key_value_heads=2, vocab_size=9, pad_token_id=0, **options)
+    return transformers.LlamaModel(config)
+
+
+def gpt2() -> Any:
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 9, "bos_token_id": 1, "eos_token_id": 2}
+    return transformers.GPT2Model(transformers.GPT2Config(**sizes))
+
+
+def vit() -> Any:
+    return transformers.ViTModel(transformers.ViTConfig(**SMALL, image_size=8, patch_size=4), add_pooling_layer=False)
+
+
+def bert() -> Any:
+    return transformers.BertModel(transformers.BertConfig(**SMALL, vocab_size=9), add_pooling_layer=False)
+
+
+# The model, the second layer's attention and its W_O within it, and whether tokens read only earlier ones.
+FAMILIES: dict[str, tuple[Callable[[], Any], str, str, bool]] = {
+    "BERT": (bert, "encoder.layer.1.attention", "output.dense", False),
+    "ViT": (vit, "layers.1.attention", "o_proj", False),
+    "GPT-2": (gpt2, "h.1.attn", "c_proj", True),
+    "Llama": (llama, "layers.1.self_attn", "o_proj", True),
+    "Llama, biases, wide heads": (lambda: llama(attention_bias=True, head_dim=6), "layers.1.self_attn", "o_proj", True),
+    "Llama 3": (lambda: llama(rope_parameters=LLAMA3), "layers.1.self_attn", "o_proj", True),
+    "Llama, linear": (lambda: llama(rope_parameters=LINEAR), "layers.1.self_attn", "o_proj", True),
+}
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Any]:
+    torch.manual_seed(0)
+    made = {name: make().eval() for name, (make, *_) in FAMILIES.items()}
+    for model in made.values():
+        for name, parameter in model.named_parameters():
+            if "norm" not in name.lower():  # the usual 0.02 leaves every softmax flat, and every bias 0
+                torch.nn.init.normal_(parameter, std=0.3)
+    return made
+
+
+def seen_by(model: Any, attention: str, output: str) -> tuple[Array, Array]:
+    """What goes into the layer, and what its W_O gives, while the model itself runs on 11 tokens."""
+    held: dict[str, Array] = {}
+    inner = model.get_submodule(attention)
+
+    def before(_: Any, arguments: Any, named: Any) -> None:
+        held["x"] = (arguments[0] if arguments else named["hidden_states"]).numpy().copy()
+
+    def after(_: Any, arguments: Any, result: Any) -> None:
+        held["out"] = result.numpy().copy()
+
+    hooks = [
+        inner.register_forward_pre_hook(before, with_kwargs=True),
+        inner.get_submodule(output).register_forward_hook(after),
+    ]
+    with torch.no_grad():
+        if isinstance(model, transformers.ViTModel):
+            model(pixel_values=torch.randn(2, 3, 8, 8))
+        else:
+            model(input_ids=torch.randint(1, 9, (2, 11)))
+    for hook in hooks:
+        hook.remove()
+    return held["x"], held["out"]
+
+
+@pytest.mark.parametrize(
+    "form", ["module", "layer's module", "safetensors", "directory", "shards", "torch", "old torch"]
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_layer_gives_what_the_model_gives(models: dict[str, Any], family: str, form: str, tmp_path: Path) -> None:
+    """From the module, and from every kind of file that transformers and torch write."""
+    model = models[family]
+    _, attention, output, causal = FAMILIES[family]
+    x, expected = seen_by(model, attention, output)
+    size = "1KB" if form == "shards" else "1GB"
+    if form in ("safetensors", "directory", "shards"):
+        model.save_pretrained(tmp_path, max_shard_size=size)
+    if form == "shards":
+        assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    if form.endswith("torch"):
+        model.config.save_pretrained(tmp_path)
+        torch.save(model.state_dict(), tmp_path / "model.pt", _use_new_zipfile_serialization=form == "torch")
+    source = {
+        "module": model,
+        "layer's module": model.get_submodule(attention),
+        "safetensors": tmp_path / "model.safetensors",
+        "directory": str(tmp_path),
+        "shards": tmp_path / "model.safetensors.index.json",
+        "torch": tmp_path / "model.pt",
+        "old torch": tmp_path / "model.pt",
+    }[form]
+    layer = MultiHead.load(source, layer=None if form == "layer's module" else 1)
+    assert np.abs(layer(x, causal=causal) - expected).max() < 3e-6
+    assert layer.heads == 4
+    assert layer.kv_heads == (2 if family.startswith("Llama") else 4)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_torchs_own_layer(bias: bool) -> None:
+    """Fused, on its own and within a larger module."""
+    torch.manual_seed(0)
+    block = torch.nn.TransformerEncoderLayer(12, 3, 8, batch_first=True, bias=bias).eval()
+    x = torch.randn(2, 5, 12)
+    with torch.no_grad():
+        expected = block.self_attn(x, x, x)[0].numpy()
+    state = {name: array.numpy() for name, array in block.state_dict().items()}
+    for layer in (
+        MultiHead.load(block),
+        MultiHead.load(block.self_attn),
+        MultiHead.load(state, heads=3),
+        MultiHead.load(torch.nn.TransformerEncoder(block, 2, enable_nested_tensor=False), layer="layers.1"),
+    ):
+        assert np.abs(layer(x.numpy()) - expected).max() < 1e-6
+
+
+def test_torchs_own_layer_with_a_context_of_another_width() -> None:
+    torch.manual_seed(0)
+    theirs = torch.nn.MultiheadAttention(8, 2, kdim=5, vdim=5, batch_first=True).eval()
+    torch.nn.init.normal_(theirs.in_proj_bias)
+    x, c = torch.randn(2, 3, 8), torch.randn(2, 4, 5)
+    with torch.no_grad():
+        expected = theirs(x, c, c)[0].numpy()
+    assert np.abs(MultiHead.load(theirs)(x.numpy(), c.numpy()) - expected).max() < 1e-6
+
+
+def timm_attention(x: Array, state: dict[str, Array], heads: int) -> Array:
+    """timm's block as its definition has it: qkv, cut into (3, heads, d), softmax, proj."""
+    wide = torch.nn.functional.linear(*(torch.from_numpy(a) for a in (x, state["qkv.weight"], state["qkv.bias"])))
+    q, k, v = wide.reshape(*x.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)
+    joined = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+    out = torch.nn.functional.linear(joined, *(torch.from_numpy(state[f"proj.{n}"]) for n in ("weight", "bias")))
+    return np.asarray(out.numpy())
+
+
+def test_timms_fused_names() -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"qkv.weight": (36, 12), "qkv.bias": (36,), "proj.weight": (12, 12), "proj.bias": (12,)}
+    state = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    x = rng.standard_normal((2, 5, 12)).astype(np.float32)
+    layer = MultiHead.load({f"blocks.7.attn.{name}": array for name, array in state.items()}, layer=7, heads=3)
+    assert np.abs(layer(x) - timm_attention(x, state, 3)).max() < 1e-4  # outputs of some tens
+    assert layer.projections.wide is not None
+    assert np.shares_memory(layer.projections.wide, state["qkv.weight"])
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.float32, np.float64])
+def test_every_float_type(dtype: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"in_proj_weight": (24, 8), "out_proj.weight": (8, 8)}
+    state = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+    save_file(state, tmp_path / "a.safetensors")
+    bits = {name: torch.from_numpy(array.astype(np.float64)) for name, array in state.items()}
+    named = {ml_dtypes.bfloat16: torch.bfloat16, np.float16: torch.float16, np.float32: torch.float32}
+    torch.save({name: t.to(named.get(dtype, torch.float64)) for name, t in bits.items()}, tmp_path / "a.pt")
+    for path in (tmp_path / "a.safetensors", tmp_path / "a.pt"):
+        layer = MultiHead.load(path, heads=2)
+        assert layer.dtype == (np.float64 if dtype == np.float64 else np.float32)
+        assert (layer.projections.W_O == state["out_proj.weight"].astype(layer.dtype).T).all()
+
+
+def test_only_the_layers_own_arrays_are_read(tmp_path: Path) -> None:
+    """A file of 40 MB, of which the layer is 1 kB."""
+    state = {"in_proj_weight": np.ones((24, 8), np.float32), "out_proj.weight": np.ones((8, 8), np.float32)}
+    big = np.zeros((10_000, 1000), np.float32)
+    save_file({f"layers.0.attn.{n}": a for n, a in state.items()} | {"embedding": big}, tmp_path / "a.safetensors")
+    tracemalloc.start()
+    MultiHead.load(tmp_path / "a.safetensors", heads=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+STATE = {"in_proj_weight": np.ones((24, 8), np.float32), "out_proj.weight": np.ones((8, 8), np.float32)}
+
+
+def two_layers() -> dict[str, Array]:
+    return {f"layers.{i}.self_attn.{name}": array * (i + 1) for i in range(2) for name, array in STATE.items()}
+
+
+def refused(message: str, source: Any, **options: Any) -> None:
+    with pytest.raises(HeadworkError) as error:
+        MultiHead.load(source, **options)
+    assert message in str(error.value)
+    assert len(str(error.value)) < 4000
+
+
+def test_a_layer_is_chosen_by_number_or_name() -> None:
+    for layer in (1, "layers.1", "layers.1.", "layers.1.self_attn"):
+        assert (MultiHead.load(two_layers(), layer=layer, heads=2).projections.W_O == 2).all()
+    refused("has 2 attention layers, and no layer was chosen", two_layers(), heads=2)
+    refused("layer=2 fits none of them", two_layers(), layer=2, heads=2)
+    refused("There is layers.0.self_attn (nn.MultiheadAttention), layers.1", two_layers(), layer=2, heads=2)
+    refused("layer='layers' fits 2 of them", two_layers(), layer="layers", heads=2)
+    refused("layer='layer' fits none", two_layers(), layer="layer", heads=2)
+
+
+def test_what_the_arrays_do_not_tell_is_asked_for(tmp_path: Path) -> None:
+    refused("the arrays do not tell the number of heads", STATE)
+    refused("5 heads cannot share the 8 columns of W_Q", STATE, heads=5)
+    save_file(STATE, tmp_path / "a.safetensors")
+    refused("Give heads=", tmp_path / "a.safetensors")
+    (tmp_path / "config.json").write_text('{"num_attention_heads": 4}')
+    assert MultiHead.load(tmp_path / "a.safetensors").heads == 4
+    assert MultiHead.load(tmp_path / "a.safetensors", heads=2).heads == 2
+    llama_like = {f"{x}_proj.weight": np.ones((8, 8), np.float32) for x in "qkvo"}
+    refused("do not tell whether rotary positions are used", llama_like, heads=2)
+    assert MultiHead.load(llama_like, heads=2, rotary=None).rotary is None
+    assert MultiHead.load(llama_like, heads=2, rotary=Rotary.of(4)).rotary is not None
+
+
+def test_a_source_that_fits_nothing_says_what_it_found_and_what_was_expected() -> None:
+    odd = {f"encoder.{i}.weight": np.ones((2, 2)) for i in range(400)}
+    refused("has no attention layer with names that are known", odd)
+    refused("Expected are nn.MultiheadAttention: …in_proj_weight and …out_proj.weight; ", odd)
+    refused("Found are 400 arrays: encoder.0.weight, encoder.1.weight", odd)
+    refused("and 388 more", odd)
+    refused("It holds no arrays at all", {})
+    refused("holds no layer that can be read", 3)
+    refused("Found are 1 arrays", {"x" * 100_000: np.ones(2)})
+
+
+def test_what_would_change_the_result_is_refused(tmp_path: Path) -> None:
+    """A layer with more in it than projections, or a configuration that scales otherwise, is not silently another."""
+    refused("also holds q_norm.weight", STATE | {"q_norm.weight": np.ones(4)}, heads=2)
+    refused("also holds bias_k, bias_v", torch.nn.MultiheadAttention(8, 2, add_bias_kv=True))
+    refused("add_zero_attn", torch.nn.MultiheadAttention(8, 2, add_zero_attn=True))
+    refused("one context, of one width", torch.nn.MultiheadAttention(8, 2, kdim=3, vdim=5))
+    refused("lacks k_proj.weight", {f"{x}_proj.weight": np.ones((8, 8)) for x in "qvo"}, heads=2)
+    refused("8 is no multiple of 3", STATE | {"in_proj_weight": np.ones((8, 8), np.float32)}, heads=2)
+    refused("where a matrix belongs", STATE | {"in_proj_weight": np.ones(24, np.float32)}, heads=2)
+    refused("holds int8", {name: array.astype(np.int8) for name, array in STATE.items()}, heads=2)
+    save_file(STATE, tmp_path / "a.safetensors")
+    config = tmp_path / "config.json"
+    config.write_text('{"n_head": 2, "scale_attn_by_inverse_layer_idx": true}')
+    refused("the configuration sets scale_attn_by_inverse_layer_idx", tmp_path / "a.safetensors")
+    config.write_text('{"n_head": 2, "scale_attn_weights": false}')
+    assert MultiHead.load(tmp_path / "a.safetensors").scale == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rope", "message"),
+    [
+        ({"rope_type": "yarn", "rope_theta": 1e4}, "of type 'yarn'"),
+        ({"rope_type": "linear", "rope_theta": 1e4}, "cannot be read, KeyError('factor')"),
+        ({"rope_type": "default", "rope_theta": "far"}, "cannot be read"),
+        ({"rope_type": "default", "rope_theta": -1}, "Give a positive number"),
+        ({"rope_type": ["default"], "rope_theta": 1e4}, "cannot be read"),
+        ({"rope_type": "linear", "rope_theta": 1e4, "factor": 0}, "finite"),
+        ([1], "cannot be read"),
+    ],
+)
+def test_rotary_positions_of_another_kind_are_refused(rope: Any, message: str, tmp_path: Path) -> None:
+    save_file({f"{x}_proj.weight": np.ones((8, 8), np.float32) for x in "qkvo"}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"num_attention_heads": 2, "rope_parameters": rope}))
+    refused(message, tmp_path)
+
+
+class Attack:
+    """A pickle that writes a file when it is loaded without care."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_hostile_files_are_refused_and_run_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "it-ran"
+    torch.save({"in_proj_weight": Attack(mark)}, tmp_path / "zip.pt")
+    (tmp_path / "raw.bin").write_bytes(pickle.dumps(Attack(mark)))
+    for name in ("zip.pt", "raw.bin"):
+        refused("is not a torch file of arrays alone", tmp_path / name)
+    assert not mark.exists()
+    pickle.loads((tmp_path / "raw.bin").read_bytes())
+    assert mark.exists(), "the attack works where it is let in, so the test above can fail"
+
+
+def broken_files(good: bytes) -> list[bytes]:
+    """Empty; cut in the header and in the arrays; another format; a header too long, not JSON, or past the end."""
+    header = struct.unpack("<Q", good[:8])[0]
+    text, arrays = good[8 : 8 + header], good[8 + header :]
+    return [
+        b"",
+        good[:20],
+        good[:-5],
+        b"PK\x03\x04" + good,
+        struct.pack("<Q", 1 << 62) + text + arrays,
+        good[:8] + b"x" * header + arrays,
+        good[:8] + text.replace(b"[0,", b"[9,") + arrays,
+    ]
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    save_file(STATE, tmp_path / "good.safetensors")
+    for content in broken_files((tmp_path / "good.safetensors").read_bytes()):
+        (tmp_path / "bad.safetensors").write_bytes(content)
+        refused("is not a whole safetensors file", tmp_path / "bad.safetensors", heads=2)
+        (tmp_path / "bad.pt").write_bytes(content)
+        refused("is not a torch file of arrays alone", tmp_path / "bad.pt", heads=2)
+    torch.save([1, 2], tmp_path / "list.pt")
+    refused("holds a list, not a state dict", tmp_path / "list.pt")
+    torch.save({"state_dict": {n: torch.from_numpy(a) for n, a in STATE.items()}, "epoch": 3}, tmp_path / "training.pt")
+    assert MultiHead.load(tmp_path / "training.pt", heads=2).heads == 2
+
+
+def test_paths_and_indices_that_lead_nowhere(tmp_path: Path) -> None:
+    refused("there is no file", tmp_path / "none.safetensors")
+    refused("is a directory without any of model.safetensors", tmp_path)
+    (tmp_path / "a.onnx").write_bytes(b"")
+    refused("ends in '.onnx'", tmp_path / "a.onnx")
+    index = tmp_path / "model.safetensors.index.json"
+    for content, message in [
+        ("{", "is not JSON"),
+        ("[]", "holds a list where a table belongs"),
+        ("{}", "has no 'weight_map'"),
+        ('{"weight_map": {"a": "../../secret.safetensors"}}', "points outside its directory"),
+        ('{"weight_map": {"in_proj_weight": "b.safetensors", "out_proj.weight": "b.safetensors"}}', "is not a whole"),
+    ]:
+        index.write_text(content)
+        refused(message, tmp_path, heads=2)
+    save_file({"other": np.ones(2)}, tmp_path / "b.safetensors")
+    refused("says that b.safetensors holds in_proj_weight, which it does not", tmp_path, heads=2)
+    (tmp_path / "config.json").write_text("[" * 100_000)
+    refused("is not JSON", tmp_path, heads=2)
