@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
-from headwork.engine.bench.timing import medians
+from headwork.engine.bench.turns import medians, turn
 from headwork.torch import explain, scaled_dot_product_attention
 
 
@@ -70,7 +70,7 @@ def run() -> None:
         }
         for name, call in calls.items():
             check(f"{name}, {case.name}", call(), exact)
-        taken = medians(calls, 25, 8)
+        taken = medians({name: turn(call) for name, call in calls.items()}, 25, 8)
         ratio = taken["torch"] / taken["headwork"]
         shown = f"{ratio:.2f} {'≥' if ratio >= case.target else '<'} {case.target:g}"
         seconds = taken["headwork"]

@@ -3,30 +3,16 @@
 Both use torch's products for the projections and one thread pool; what differs is the attention between them.
 """
 
-import statistics
-import time
-from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import torch
 
 from headwork.engine import backend
+from headwork.engine.bench.turns import medians, turn
 from headwork.torch import MultiheadAttention
 
 ROUNDS = 41
 SIZES = [(4, 256, 512, 8), (1, 1024, 512, 8), (8, 128, 768, 12)]  # batch, tokens, d_model, heads
-
-
-def medians(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-    """Seconds of each: the median over rounds in which each has its turn."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            taken[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in taken.items()}
 
 
 def compare(batch: int, tokens: int, d_model: int, heads: int) -> None:
@@ -44,7 +30,7 @@ def compare(batch: int, tokens: int, d_model: int, heads: int) -> None:
         for name, call in calls.items():
             off = (call()[0].double() - exact).abs().max().item()
             assert off < 1e-5, f"{name} is off by {off:.1e}"
-        took = medians(calls)
+        took = medians({name: turn(call) for name, call in calls.items()}, ROUNDS, 20)
         ratio = took["torch"] / took["headwork"]
         size = f"({batch}, {tokens}, {d_model}), {heads} heads, {'with' if asked else 'without'} weights"
         print(f"{size:48}{took['headwork'] * 1e3:8.2f} ms{took['torch'] * 1e3:8.2f} ms{ratio:8.2f}×")
