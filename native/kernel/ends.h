@@ -89,15 +89,11 @@ template <class T, class S> void write_out(const Panel<T> &panel, const hw_atten
 // weights = 2^(raw − top) / sum, in place
 template <class T> void write_weights(const Lane &lane, int64_t keys, T top, T sum) {
     const T inverse = sum == 0 ? 0 : 1 / sum;
+    const auto weight = [&](Vec<T> raw) { return raw == -infinity<T> ? Vec<T>{} : exp2<T>(raw - top) * inverse; };
     T *const row = reinterpret_cast<T *>(lane.weights);
-    for (int64_t key = 0; key < keys; key += W<T>) {
-        const int64_t n = least<int64_t>(W<T>, keys - key);
-        T some[W<T>] = {};
-        __builtin_memcpy(some, row + key, n * sizeof(T));
-        const Vec<T> raw = load<T>(some);
-        store<T>(some, raw == -infinity<T> ? Vec<T>{} : exp2<T>(raw - top) * inverse);
-        __builtin_memcpy(row + key, some, n * sizeof(T));
-    }
+    int64_t key = 0;
+    for (; key + W<T> <= keys; key += W<T>) store<T>(row + key, weight(load<T>(row + key)));
+    for (; key < keys; ++key) row[key] = weight(splat<T>(row[key]))[0];
 }
 
 // Before the first block: keys that are skipped keep −∞ and end as weights of 0.

@@ -44,10 +44,18 @@ template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &bloc
 // The raw scores of the whole block into the rows of the weights array, to be finished with the panel.
 template <class T, int NV> void keep_raw(const Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
     constexpr int lanes = NV * W<T>;
-    for (int i = 0; i < panel.count; ++i) {
-        char *row = panel.lane[i].weights + (block.start + from) * static_cast<int64_t>(sizeof(T));
-        for (int64_t j = from; j < to; ++j, row += sizeof(T)) __builtin_memcpy(row, block.raw + j * lanes + i, sizeof(T));
-    }
+    const auto place = [&](int i, int64_t j) { return reinterpret_cast<T *>(panel.lane[i].weights) + block.start + j; };
+    int64_t j = from;
+    for (; j + W<T> <= to; j += W<T>)
+        for (int i = 0; i < panel.count; i += W<T>) {
+            Vec<T> part[W<T>];
+            HW_UNROLL for (int n = 0; n < W<T>; ++n) part[n] = load<T>(block.raw + (j + n) * lanes + i);
+            transpose<T>(part);
+            HW_UNROLL for (int n = 0; n < W<T>; ++n)
+                if (i + n < panel.count) store<T>(place(i + n, j), part[n]);
+        }
+    for (; j < to; ++j)
+        for (int i = 0; i < panel.count; ++i) *place(i, j) = block.raw[j * lanes + i];
 }
 
 template <class T, int NV, Kind kind> void work_run(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {

@@ -12,19 +12,23 @@ def accumulator(query: Tensor) -> torch.dtype:
 
 def forward_into(
     out: Tensor,
-    lse: Tensor,
+    lse: Tensor | None,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None,
     causal: bool,
     scale: float,
+    weights: Tensor | None = None,
 ) -> None:
-    """Batch axes are equal, and key heads divide query heads; a causal call aligns the first token and key."""
+    """Batch axes are equal, and key heads divide query heads; a causal call aligns the first token and key.
+
+    `weights` are of the accumulation type.
+    """
     assert kernel is not None
     right = 0 if causal else -1
     kernel.forward(
-        query, key, value, mask, out, lse, None, None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS
+        query, key, value, mask, out, lse, weights, None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS
     )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from torch.nn.functional import dropout, linear, pad
 
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.attention import scaled_dot_product_attention
+from headwork.torch.calls import accumulator, forward_into
+from headwork.torch.path import choose, needs_gradient
 
 
 class MultiheadAttention(nn.MultiheadAttention):
@@ -63,7 +65,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         k, v, mask = self.more_keys(k, v, mask)
         dropped = self.dropout if self.training else 0.0
         if need_weights:
-            out, weights = explicit(q, k, v, mask, dropped)
+            out, weights = with_weights(q, k, v, mask, dropped)
         else:
             out, weights = scaled_dot_product_attention(q, k, v, mask, dropped, causal), None
         joined = out.permute((0, 2, 1, 3) if tokens_axis else (2, 0, 1, 3)).flatten(2)
@@ -157,6 +159,15 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
     if mask.dtype != torch.bool:
         return mask.to(dtype)
     return torch.zeros_like(mask, dtype=dtype).masked_fill(mask, float("-inf"))
+
+
+def with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropped: float) -> tuple[Tensor, Tensor]:
+    """(head outputs, weights): by our kernel, but where gradients are to flow through the weights too."""
+    if choose(q, k, v, mask, dropped, False, False).way != "kernel" or needs_gradient(q, k, v, mask):
+        return explicit(q, k, v, mask, dropped)
+    out, weights = torch.empty_like(q), q.new_empty((*q.shape[:-1], k.shape[2]), dtype=accumulator(q))
+    forward_into(out, None, q, k, v, mask, False, q.shape[-1] ** -0.5, weights)
+    return out, weights.to(q.dtype)
 
 
 def explicit(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropped: float) -> tuple[Tensor, Tensor]:
