@@ -20,8 +20,8 @@ hw_array array_of(const View &view, Axes axes, int inner) {
     hw_array array{};
     if (!view.there()) return array;
     array.data = static_cast<char *>(view.data());
-    array.type = view.known_type();
-    if (array.type == unknown) throw nb::type_error("no kernel for elements of this type");
+    if (view.known_type() == unknown) throw nb::type_error("no kernel for elements of this type");
+    array.type = static_cast<hw_type>(view.known_type());
     array.head = view.stride(axes.head);
     array.row = view.stride(axes.row);
     // A single column has no stride of its own; its size stands in, so that it counts as contiguous.
@@ -129,7 +129,7 @@ void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::han
 // them needs a closer look: the checks in Python then say what.
 bool is_plain(const View &q, const View &k, const View &v, bool causal) {
     const int rank = q.rank();
-    const hw_type type = q.known_type();
+    const int type = q.known_type();
     if (rank < 2 || rank > 4 || k.rank() != rank || v.rank() != rank) return false;
     if (type == unknown || type == HW_BOOL || k.known_type() != type || v.known_type() != type) return false;
     const int64_t heads = q.size(3), kv_heads = k.size(3), d = q.size(1);

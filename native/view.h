@@ -11,10 +11,10 @@ namespace headwork {
 
 namespace nb = nanobind;
 
-constexpr hw_type unknown = static_cast<hw_type>(-1);
+constexpr int unknown = -1; // no hw_type
 
 // bfloat16 has no code in the buffer protocol: it comes as the unsigned 16-bit numbers that hold its bits.
-inline hw_type type_of(const char *format) {
+inline int type_of(const char *format) {
     if (!format) return unknown;
     if (*format == '=' || *format == '@') ++format;
     switch (*format && !format[1] ? *format : 0) {
@@ -36,7 +36,7 @@ struct DLTensor {
     int64_t *shape, *strides; // strides in elements
     uint64_t byte_offset;
 
-    hw_type type() const {
+    int type() const {
         enum { floating = 2, brain = 4, boolean = 6 };
         if (lanes != 1) return unknown;
         if (code == floating) return bits == 32 ? HW_FLOAT32 : bits == 64 ? HW_FLOAT64 : bits == 16 ? HW_FLOAT16 : unknown;
@@ -96,7 +96,7 @@ class View {
     int rank() const { return rank_; }
     int64_t size(int from_end) const { return from_end >= 1 && from_end <= rank_ ? shape_[rank_ - from_end] : 1; }
     int64_t stride(int from_end) const { return size(from_end) == 1 ? 0 : strides_[rank_ - from_end] * unit_; }
-    hw_type known_type() const { return type_; }
+    int known_type() const { return type_; }
     void *data() const { return data_; }
     int64_t item_size() const { return item_size_; }
     int64_t bytes() const { return buffer_.len; }
@@ -136,7 +136,7 @@ class View {
     int rank_ = 0;
     const int64_t *shape_ = nullptr, *strides_ = nullptr;
     int64_t unit_ = 1, item_size_ = 0; // of a stride, in bytes; of an element
-    hw_type type_ = unknown;
+    int type_ = unknown;
 };
 
 } // namespace headwork
