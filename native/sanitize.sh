@@ -31,7 +31,7 @@ suite() { # name, instruction set, runtime library, tests…
         "$python" -m pytest -q -x -s -p no:cacheprovider "$@"
 }
 
-engine=(tests/engine --ignore=tests/engine/test_every_cpu.py --ignore=tests/engine/test_bench.py)
+engine=(tests/engine/test_{arrays,backward,corners,errors,graph,options,packed,sizes,threads}.py)
 build wide -DHEADWORK_EMULATE_AVX512=ON
 suite wide avx512 "" "${engine[@]}"
 build address -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=address,undefined
