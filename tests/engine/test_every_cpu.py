@@ -1,4 +1,4 @@
-"""The suite again on the other code paths, NumPy and the narrowest vectors; without the files that these do not touch."""
+"""The suite again on other code paths, NumPy and the narrowest vectors, without the files these do not touch."""
 
 import os
 import subprocess
