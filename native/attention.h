@@ -34,7 +34,7 @@ typedef struct {
     hw_array q, k, v;
     hw_array mask;         // optional: HW_BOOL, true where a key may be read; otherwise added to the scores
     hw_array out;          // (batch…, head, token, d_v)
-    hw_array lse;          // optional: natural log-sum-exp, column unused
+    hw_array lse;          // optional: natural log-sum-exp, in the accumulation type or in HW_FLOAT64; column unused
     hw_array weights;      // optional: (batch…, head, token, key), in the accumulation type
     const hw_span *spans;  // optional: one for every batch item, the last batch axis fastest
     int64_t offset;        // for every batch item, where there are no spans

@@ -30,7 +30,8 @@ template <class T> void read_padded(T *to, const hw_array &array, const char *fr
 // Row r of a group is token r % tokens of its head r / tokens, so that neighbours read nearly the same keys.
 template <class T> struct Queries {
     T *q, *dout;          // q times scale · log2 e
-    T *lse, *delta, *out; // `lse` in powers of two; delta = Σ dout·out − dlse; `out` is one row of scratch
+    T *lse, *rest;        // the log-sum-exp in powers of two, and what rounding to T left out of it
+    T *delta, *out;       // delta = Σ dout·out − dlse; `out` is one row of scratch
     int64_t *first, *last;           // the keys each may read
     const char **mask;
     int64_t count;
@@ -41,6 +42,7 @@ template <class T> struct Queries {
         q = from.take<T>(room * rounded(call.d_k, W<T>));
         dout = from.take<T>(room * rounded(call.d_v, W<T>));
         lse = from.take<T>(room);
+        rest = from.take<T>(room);
         delta = from.take<T>(room);
         out = from.take<T>(rounded(call.d_v, W<T>));
         first = from.take<int64_t>(room);
@@ -69,20 +71,22 @@ template <class T> struct Queries {
             read_padded(out, call.out, lane.out, call.d_v);
             Vec<T> sum{};
             for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
-            T natural, dlse = 0;
-            __builtin_memcpy(&natural, lane.lse, sizeof natural);
+            T dlse = 0;
             if (of.dlse.data) __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
-            lse[r] = static_cast<T>(natural * typename Shape<T>::Wider(1.4426950408889634074L));
+            const auto whole = read_lse<T>(call.lse, lane.lse) * typename Shape<T>::Wider(1.4426950408889634074L);
+            lse[r] = static_cast<T>(whole);
+            rest[r] = whole - whole == 0 ? static_cast<T>(whole - lse[r]) : 0;
             delta[r] = total<T>(sum) - dlse;
             first[r] = lane.first;
             last[r] = lane.last;
             mask[r] = lane.mask;
             finite = finite && all_finite(q + r * d_k, d_k) && all_finite(dout_row, d_v);
         }
-        const int64_t rest = tile_rows;
-        for (int64_t i = 0; i < rest * d_k; i += W<T>) store<T>(q + rows * d_k + i, Vec<T>{});
-        for (int64_t i = 0; i < rest * d_v; i += W<T>) store<T>(dout + rows * d_v + i, Vec<T>{});
-        for (int64_t r = rows; r < rows + rest; ++r) lse[r] = delta[r] = 0, first[r] = last[r] = 0, mask[r] = nullptr;
+        const int64_t past = tile_rows;
+        for (int64_t i = 0; i < past * d_k; i += W<T>) store<T>(q + rows * d_k + i, Vec<T>{});
+        for (int64_t i = 0; i < past * d_v; i += W<T>) store<T>(dout + rows * d_v + i, Vec<T>{});
+        for (int64_t r = rows; r < rows + past; ++r)
+            lse[r] = rest[r] = delta[r] = 0, first[r] = last[r] = 0, mask[r] = nullptr;
     }
 };
 

@@ -65,32 +65,34 @@ template <class T> struct Tile {
         const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
         for (int64_t g = 0; g < keys.padded; g += group_keys<T>) {
             columns_of_product<T, 3, false>(p + g, tile_keys, rows, q, keys.k_turned + g * d_k, group_keys<T>, call->d_k);
-            each(g, queries.lse, [&](int64_t at, T lse) { store<T>(p + at, weight<general>(load<T>(p + at), at, lse)); });
+            each(g, [&](int64_t at, int64_t r) {
+                store<T>(p + at, weight<general>(load<T>(p + at), at, queries.lse[r], queries.rest[r]));
+            });
         }
         for (int64_t g = 0; g < keys.padded; g += group_keys<T>) {
             columns_of_product<T, 3, false>(ds + g, tile_keys, rows, dout, keys.v_turned + g * d_v, group_keys<T>, call->d_v);
-            each(g, queries.delta, [&](int64_t at, T delta) {
-                const Vec<T> here = load<T>(p + at), slope = here * (load<T>(ds + at) - delta);
+            each(g, [&](int64_t at, int64_t r) {
+                const Vec<T> here = load<T>(p + at), slope = here * (load<T>(ds + at) - queries.delta[r]);
                 store<T>(ds + at, here == T(0) ? Vec<T>{} : slope); // what has no weight is not read
             });
         }
     }
 
-    // Calls body(place, the row's number) for every vector of a group of keys.
-    template <class Body> HW_INLINE void each(int64_t group, const T *of_row, Body body) {
+    // Calls body(place, row) for every vector of a group of keys.
+    template <class Body> HW_INLINE void each(int64_t group, Body body) {
         for (int64_t r = 0; r < rows; ++r)
-            HW_UNROLL for (int v = 0; v < 3; ++v) body(r * tile_keys + group + v * W<T>, of_row[row0 + r]);
+            HW_UNROLL for (int v = 0; v < 3; ++v) body(r * tile_keys + group + v * W<T>, row0 + r);
     }
 
-    template <bool general> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse) {
-        if constexpr (!general) return exp2<T>(s - lse);
+    template <bool general> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse, T rest) {
+        if constexpr (!general) return exp2<T>(s - lse - rest);
         const Vec<T> added = load<T>(bias + at);
         if (cap > 0) {
             const Vec<T> bent = tanh<T>(s / cap);
             s = bent * cap;
             store<T>(bias + at, T(1) - bent * bent);
         }
-        return added == -infinity<T> ? Vec<T>{} : exp2<T>(s + added - lse);
+        return added == -infinity<T> ? Vec<T>{} : exp2<T>(s + added - lse - rest);
     }
 
     // Fills `bias`; false where all of it is −∞.

@@ -101,10 +101,7 @@ template <class T> struct CarefulRow {
                 write_row<T, typename decltype(stored)::Type>(lane.out + c * call.out.column, 0, padded, 1);
             });
         }
-        if (lane.lse) {
-            const T lse = static_cast<T>(sum == 0 ? -infinity<Wide> : top + logl(sum));
-            __builtin_memcpy(lane.lse, &lse, sizeof lse);
-        }
+        if (lane.lse) write_lse<T>(call.lse, lane.lse, sum == 0 ? -infinity<Wide> : static_cast<Wide>(top + logl(sum)));
         if (!lane.weights) return;
         for (int64_t key = 0; key < call.keys; ++key) {
             T p;

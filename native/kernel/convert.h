@@ -108,6 +108,21 @@ template <class T, class Body> HW_INLINE void with_type(hw_type type, Body body)
     }
 }
 
+// A log-sum-exp is kept in T, or finer: scores in the hundreds leave few digits of it in a float.
+template <class T> HW_INLINE void write_lse(const hw_array &array, char *to, typename Shape<T>::Wider lse) {
+    const double fine = static_cast<double>(lse);
+    const T coarse = static_cast<T>(lse);
+    if (array.type == HW_FLOAT64) __builtin_memcpy(to, &fine, sizeof fine);
+    else __builtin_memcpy(to, &coarse, sizeof coarse);
+}
+
+template <class T> HW_INLINE typename Shape<T>::Wider read_lse(const hw_array &array, const char *from) {
+    double fine;
+    T coarse;
+    if (array.type == HW_FLOAT64) return __builtin_memcpy(&fine, from, sizeof fine), fine;
+    return __builtin_memcpy(&coarse, from, sizeof coarse), coarse;
+}
+
 // `count` elements, `stride` bytes apart, into consecutive T; `padded` has room for whole vectors.
 template <class T, class S> void read_row(T *padded, const char *from, int64_t stride, int64_t count) {
     int64_t i = 0;

@@ -17,6 +17,8 @@ template <class T> bool suits_rows(const hw_attention &of) {
         const int64_t size = array.type == HW_FLOAT64 ? 8 : array.type == HW_FLOAT32 ? 4 : 2;
         return array.column == size && width % W<T> == 0;
     };
+    // A log-sum-exp finer than the sums is for gradients, which work the scores out again as panels do, to the last bit.
+    if (of.lse.data && of.lse.type == HW_FLOAT64 && sizeof(T) == 4) return false;
     int64_t tokens = of.spans ? 0 : of.tokens;
     for (int64_t b = 0, items = of.spans ? batch_items(of) : 0; b < items; ++b) tokens = most(tokens, of.spans[b].tokens);
     return tokens * (of.heads / of.kv_heads) <= max_rows && whole(of.k, of.d_k) && whole(of.v, of.d_v) && !of.weights.data;
@@ -125,9 +127,7 @@ template <class T> struct RowWorker {
             with_type<T>(of.out.type, [&](auto stored) {
                 write_row<T, typename decltype(stored)::Type>(lane.out, of.out.column, o, of.d_v);
             });
-            if (!lane.lse) continue;
-            const T lse = log_sum(state.top[r], sum);
-            __builtin_memcpy(lane.lse, &lse, sizeof lse);
+            if (lane.lse) write_lse<T>(of.lse, lane.lse, log_sum(state.top[r], sum));
         }
     }
 };

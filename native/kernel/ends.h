@@ -103,10 +103,10 @@ template <class T> void clear_weights(const Panel<T> &panel, int64_t keys) {
 }
 
 // The natural log-sum-exp.
-template <class T> T log_sum(T top, T sum) {
-    if (sum == 0) return -infinity<T>;
+template <class T> typename Shape<T>::Wider log_sum(T top, T sum) {
     using Wide = typename Shape<T>::Wider;
-    return static_cast<T>((Wide(top) + log2l(Wide(sum))) * Wide(0.6931471805599453094172L));
+    if (sum == 0) return -infinity<Wide>;
+    return static_cast<Wide>((Wide(top) + log2l(Wide(sum))) * Wide(0.6931471805599453094172L));
 }
 
 template <class T> void finish(const Panel<T> &panel, const Group &group, typename Shape<T>::Wider *wide) {
@@ -122,9 +122,7 @@ template <class T> void finish(const Panel<T> &panel, const Group &group, typena
             continue;
         }
         if (lane.weights) write_weights<T>(lane, call.keys, tops[i], sums[i]);
-        if (!lane.lse) continue;
-        const T lse = log_sum(tops[i], sums[i]);
-        __builtin_memcpy(lane.lse, &lse, sizeof lse);
+        if (lane.lse) write_lse<T>(call.lse, lane.lse, log_sum(tops[i], sums[i]));
     }
 }
 

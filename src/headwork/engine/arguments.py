@@ -196,7 +196,7 @@ def checked(
         k=k,
         v=v,
         mask=allowed,
-        out=checked_out(out, size.out(swapped), q=q, k=k, v=v, mask=allowed),
+        out=checked_out(out, size.out(swapped), q.dtype, q=q, k=k, v=v, mask=allowed),
         lse=np.empty(size.rows, accumulator(q)) if return_lse else None,
         weights=np.empty((*size.rows, size.keys), accumulator(q)) if return_weights else None,
         spans=rows,

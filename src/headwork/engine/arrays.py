@@ -163,9 +163,8 @@ def checked_mask(given: ArrayLike, size: Sizes) -> Array:
     return mask
 
 
-def checked_out(out: Array | None, shape: tuple[int, ...], **inputs: Array | None) -> Array:
-    """A fresh array for the result, or the caller's own when it can hold it. The result is of q's type."""
-    dtype = inputs["q"].dtype  # type: ignore[union-attr]
+def checked_out(out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], **inputs: Array | None) -> Array:
+    """A fresh array for the result, or the caller's own when it can hold it. The result must be of `dtype`."""
     if out is None:
         return np.empty(shape, dtype)
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:

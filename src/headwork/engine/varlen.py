@@ -63,7 +63,7 @@ def attention_varlen(
         )
     left, right = reach(causal, window)
     shift = keys - tokens if causal == "bottom_right" else np.zeros_like(keys)
-    result = checked_out(out, size.out(swapped), q=q, k=k, v=v)
+    result = checked_out(out, size.out(swapped), q.dtype, q=q, k=k, v=v)
     lse = np.empty(size.rows, accumulator(q)) if return_lse else None
     return run(
         Call(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -261,7 +261,7 @@ class _Attempt:
             (i, j)
             for i, row in enumerate(self.answer)
             for j, number in enumerate(row)
-            if not rule.accepts(number, float(near[i, j]), lambda i=i, j=j: exact(i, j), places)  # type: ignore[misc]
+            if not rule.accepts(number, float(near[i, j]), partial(exact, i, j), places)
         ]
 
     def _place(self, i: int, j: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 from headwork.errors import ShapeError
@@ -319,9 +320,11 @@ def heads_reordered(last: Step) -> Iterable[Edit]:
         order[i], order[j] = order[j], order[i]
         orders.append(order)
     for order in orders:
-        yield lambda step, order=order: (  # type: ignore[misc]
-            Step(step.op, tuple(step.inputs[i] for i in order), step.role) if step.role == "joined" else None
-        )
+        yield partial(_joined_in, order)
+
+
+def _joined_in(order: list[int], step: Step) -> Step | None:
+    return Step(step.op, tuple(step.inputs[i] for i in order), step.role) if step.role == "joined" else None
 
 
 @mistake("joined-by-rows", "The heads look stacked under one another: join them side by side, row by row.")
@@ -442,6 +445,9 @@ def forgot_bias(last: Step) -> Iterable[Edit]:
     """
     names = sorted({step.role for step in in_order(last) if step.role.startswith("b_")})
     for roles in ([names] if len(names) > 1 else []) + [[name] for name in names]:
-        yield lambda step, roles=roles: (  # type: ignore[misc]
-            relabelled(step.inputs[0], step) if isinstance(step.op, Add) and step.inputs[1].role in roles else None
-        )
+        yield partial(_without, roles)
+
+
+def _without(roles: list[str], step: Step) -> Step | None:
+    left_out = isinstance(step.op, Add) and step.inputs[1].role in roles
+    return relabelled(step.inputs[0], step) if left_out else None

@@ -7,10 +7,12 @@ mistake predicts): which entries differ, and how. Rounding too early is the one 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headwork.graph import Step
 from headwork.marking.predict import Round
 from headwork.readings.values import Array
 
@@ -60,10 +62,16 @@ def _differ(answer: Array, matrix: Array, within: Array) -> NDArray[np.bool_]:
 def early_roundings() -> Iterator[Round]:
     """Ways of rounding too early: every step to so many places, or the weights alone."""
     for places in (0, 1, 2, 3):
-        yield lambda step, value, places=places: half_up(value, places)  # type: ignore[misc]
-        yield lambda step, value, places=places: (  # type: ignore[misc]
-            half_up(value, places) if step.role == "weights" else value
-        )
+        yield partial(_every_step, places)
+        yield partial(_weights_alone, places)
+
+
+def _every_step(places: int, step: Step, value: Array) -> Array:
+    return half_up(value, places)
+
+
+def _weights_alone(places: int, step: Step, value: Array) -> Array:
+    return half_up(value, places) if step.role == "weights" else value
 
 
 def half_up(value: Array, places: int) -> Array:

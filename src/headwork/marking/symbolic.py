@@ -8,7 +8,7 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.algebra import same
-from headwork.marking.marks import AnswerMark
+from headwork.marking.marks import AnswerMark, Verdict
 from headwork.marking.questions import Answered, Question
 from headwork.marking.table import Malformed, is_blank
 from headwork.readings.counts import BY_HAND, counts
@@ -29,8 +29,8 @@ def mark_symbolic(kind: str, question: Question, answered: Answered, ready: Read
     except HeadworkError as error:
         return AnswerMark(question.name, "malformed", len(right), Fraction(0), message=str(error))
     places = tuple((1, i + 1) for i in wrong)
-    verdict = "wrong" if wrong else "right"
-    return AnswerMark(question.name, verdict, len(right), Fraction(len(right) - len(wrong)), places)  # type: ignore[arg-type]
+    verdict: Verdict = "wrong" if wrong else "right"
+    return AnswerMark(question.name, verdict, len(right), Fraction(len(right) - len(wrong)), places)
 
 
 def _shape(question: Question, ready: Ready) -> dict[str, Any]:

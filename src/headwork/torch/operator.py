@@ -9,11 +9,14 @@ from headwork.torch.calls import accumulator, backward_into, forward_into
 
 
 def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp, empty. A caller that stores heads within tokens gets them so again."""
+    """The output and the log-sum-exp, empty. A caller that stores heads within tokens gets them so again.
+
+    The log-sum-exp is float64, for the gradients: of scores in the hundreds a float keeps too few digits.
+    """
     rows = query.shape[:-1]
     alike = value.shape[-1] == query.shape[-1]
     out = torch.empty_like(query) if alike else query.new_empty((*rows, value.shape[-1]))
-    return out, query.new_empty(rows, dtype=accumulator(query))
+    return out, query.new_empty(rows, dtype=torch.float64)
 
 
 def forward(
@@ -97,6 +100,7 @@ def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Any = at
     if dout is None and dlse is None:
         return (None,) * 6
     dout = torch.zeros_like(out) if dout is None else dout
+    dlse = None if dlse is None else dlse.to(accumulator(query))
     asked = bool(ctx.needs_input_grad[3])
     dq, dk, dv, dmask = work(dout, dlse, query, key, value, out, lse, mask, ctx.causal, ctx.scale, asked)
     return dq, dk, dv, dmask if asked else None, None, None
