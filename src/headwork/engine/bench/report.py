@@ -56,6 +56,10 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 
+MARKERS = {"torch": "o", "onnx": "s", "onnx mha": "^", "jax": "v", "numpy": "x"}
+OTHER_WAYS = "torch, folded, flex, loop, padded, bfloat16"
+
+
 def plot(results: "Results", path: Path) -> None:
     """Two panels: the ratios of every case, and time and memory over tokens."""
     import matplotlib
@@ -63,21 +67,28 @@ def plot(results: "Results", path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, (bars, growth) = pyplot.subplots(1, 2, figsize=(13, 6))
-    for peer, marker in (("torch", "o"), ("onnx", "s"), ("onnx mha", "^"), ("jax", "v"), ("numpy", "x")):
-        points = [(line.ratios[peer], i) for i, line in enumerate(results.lines) if peer in line.ratios]
-        bars.plot([x for x, _ in points], [y for _, y in points], marker, label=peer)
+    figure, (bars, growth) = pyplot.subplots(1, 2, figsize=(13, 6), width_ratios=(3, 2))
+    for label, marker in (MARKERS | {OTHER_WAYS: "D"}).items():
+        points = [
+            (ratio, i)
+            for i, line in enumerate(results.lines)
+            for peer, ratio in line.ratios.items()
+            if peer == label or (label == OTHER_WAYS and peer not in MARKERS)
+        ]
+        bars.plot([x for x, _ in points], [y for _, y in points], marker, label=label, fillstyle="none")
     bars.axvline(1, color="black", linewidth=0.8)
     bars.set_xscale("log")
     bars.set_yticks(range(len(results.lines)), [line.name for line in results.lines])
     bars.invert_yaxis()
     bars.set_xlabel("times as long as headwork takes")
-    bars.legend()
+    bars.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
     tokens = [point.tokens for point in results.growth]
-    growth.loglog(tokens, [point.seconds for point in results.growth], "o-", label="seconds, 1 head")
+    seconds = [point.seconds for point in results.growth]
+    growth.loglog(tokens, seconds, "o-", label="seconds, 1 head")
+    growth.loglog(tokens, [seconds[0] * (n / tokens[0]) ** 2 for n in tokens], ":", color="gray", label="∝ tokens²")
     growth.loglog(tokens, [point.extra_bytes / 1e6 for point in results.growth], "s-", label="extra MB, 8 heads")
     growth.set_xlabel("tokens")
-    growth.legend()
+    growth.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
