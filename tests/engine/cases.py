@@ -32,6 +32,12 @@ def eps(dtype: Any) -> float:
     return float(np.finfo(dtype).eps) if np.dtype(dtype) in DTYPES[:3] else 2.0**-7
 
 
+def too_small(dtype: Any) -> float:
+    """What a number may lose because it, or a sum on the way to it, is too small for its type."""
+    kept = float(np.finfo(dtype).smallest_subnormal) if np.dtype(dtype) in DTYPES[:3] else 2.0**-133
+    return kept + float(np.finfo(accumulates(dtype)).tiny)
+
+
 def distance(a: Array, b: Array) -> float:
     """The largest difference."""
     return float(differences(a, b).max(initial=0))

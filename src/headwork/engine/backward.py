@@ -87,7 +87,13 @@ def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool) -> Gra
     # A key that no batch item counts as real, and a row of no sequence, is in no span and never written.
     fresh = np.empty if call.spans is None else np.zeros
     batch = call.out.shape[: call.out.ndim - 3] if call.out.ndim > 3 else ()
-    dq, dk, dv = (fresh(batch + array.shape[-3:], array.dtype) for array in (call.q, call.k, call.v))
+
+    def room(array: Array) -> Array:
+        shape = batch + array.shape[-3:]
+        # What is still to be summed over the batch is not rounded before.
+        return fresh(shape, array.dtype if shape == array.shape else call.accumulates)
+
+    dq, dk, dv = room(call.q), room(call.k), room(call.v)
     dmask = np.zeros(call.mask.shape, call.accumulates) if mask_gradient and call.mask is not None else None
     if kernel is None:
         blocked_backward.backward(call, dout, dlse, dq, dk, dv, dmask)
@@ -97,15 +103,14 @@ def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool) -> Gra
         numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.threads)
         some = dmask if dmask is not None and dmask.size else None
         kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, some, call.spans, *numbers)
-    dq, dk, dv = (fold(gradient, array.shape) for gradient, array in ((dq, call.q), (dk, call.k), (dv, call.v)))
+    dq, dk, dv = fold(dq, call.q), fold(dk, call.k), fold(dv, call.v)
     return Gradients(dq, dk, dv, None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype))
 
 
-def fold(gradient: Array, shape: tuple[int, ...]) -> Array:
-    """The gradient summed over the axes that `shape` was broadcast along."""
-    if gradient.shape == shape:
+def fold(gradient: Array, of: Array) -> Array:
+    """The gradient summed over the axes that `of` was broadcast along."""
+    if gradient.shape == of.shape:
         return gradient
-    wide = np.float64 if gradient.dtype == np.float64 else np.float32
-    lead = gradient.ndim - len(shape)
-    axes = tuple(i for i, n in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and n != 1))
-    return np.asarray(gradient.sum(axes, dtype=wide, keepdims=True).reshape(shape).astype(gradient.dtype))
+    lead = gradient.ndim - of.ndim
+    axes = tuple(i for i, n in enumerate(gradient.shape) if i < lead or (of.shape[i - lead] == 1 and n != 1))
+    return np.asarray(gradient.sum(axes, keepdims=True).reshape(of.shape).astype(of.dtype))
