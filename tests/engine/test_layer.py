@@ -47,13 +47,13 @@ def layer(seed: int = 0, dtype: Any = np.float64, biases: Any = NAMES[4:], **opt
     return MultiHead(**arrays(seed, dtype, biases, **sizes), **heads, **options)
 
 
-def worked(given_arrays: dict[str, Array], x: Array, context: Array | None, added: Array | None, **heads: int) -> Array:
+def worked(given_arrays: dict[str, Array], x: Array, context: Array | None, added: Array | None, **heads: Any) -> Array:
     """The formula's last step, read in float64."""
     rows = {name: np.atleast_2d(a) for name, a in given_arrays.items()} | {"X": x}
     rows |= {} if context is None else {"context": context}
     rows |= {} if added is None else {"mask": added}
-    steps = {name: matrix(name, array.shape) for name, array in rows.items()}
-    last = multi_head_blocks(**steps, **heads)  # type: ignore[arg-type]  # steps and whole numbers by name
+    steps: dict[str, Any] = {name: matrix(name, array.shape) for name, array in rows.items()}
+    last = multi_head_blocks(**steps, **heads)
     return values(last, {steps[name]: array for name, array in rows.items()})[last]
 
 
@@ -318,16 +318,17 @@ def test_a_layer_that_does_not_fit_together(change: dict[str, Any], message: str
 def test_calls_that_do_not_fit_the_layer() -> None:
     one = layer()
     x = np.ones((2, 6))
-    for arguments, options, message in [
+    calls: list[tuple[tuple[Array, ...], dict[str, Any], str]] = [
         ((np.ones(6),), {}, "x is (6,), but this layer takes (…, tokens, 6)"),
         ((x.astype(np.float32),), {}, "x holds float32, but the layer float64"),
         ((x, x), {"cache": one.cache()}, "give a context or a cache, not both"),
         ((np.ones((3, 2, 6)), x), {}, "every axis before the last two is shared"),
         ((x,), {"cache": layer(d_v=2).cache()}, "every layer needs its own"),
         ((x,), {"causal": "sideways"}, "causal is 'sideways'"),
-    ]:
+    ]
+    for arguments, options, message in calls:
         with pytest.raises(HeadworkError) as error:
-            one(*arguments, **options)  # type: ignore[arg-type]  # a table of calls
+            one(*arguments, **options)
         assert message in str(error.value)
     with pytest.raises(HeadworkError, match="give the context too"):
         layer(d_context=3)(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,9 +74,9 @@ def test_all_sheets_of_one_size_cost_the_same_work() -> None:
         ({"formula": "dot_product", "biases": True}, "has no projections and so no biases"),
     ],
 )
-def test_sizes_that_cannot_do_say_why(plan: dict[str, object], message: str) -> None:
+def test_sizes_that_cannot_do_say_why(plan: dict[str, Any], message: str) -> None:
     with pytest.raises(HeadworkError, match=message.replace("√", ".")):
-        new_sheet(Plan(**plan))  # type: ignore[arg-type]
+        new_sheet(Plan(**plan))
 
 
 @pytest.mark.parametrize("name", built_in())

@@ -124,11 +124,18 @@ def check_softmax(step: Step, came: Origin, lines: list[str]) -> None:
     powers = "+".join(f"e^({cell(s, STYLE)[0]})" for s in summed)
     assert lines[0] == f"≈(e^({cell(own, STYLE)[0]}))/({powers})"
     exponents = [to_float(s) for s in (own, *summed) if not isinstance(s, Hidden)]
-    above, below = re.fullmatch(r"≈\((.*)\)/\((.*)\)", lines[1]).groups()  # type: ignore[union-attr]
+    above, below = fraction(lines[1])
     for number, exponent in zip([above, *below.split("+")], exponents, strict=True):
         assert math.isclose(logarithm(number), exponent, abs_tol=6e-4)
-    _, total = re.fullmatch(r"≈\((.*)\)/\((.*)\)", lines[2]).groups()  # type: ignore[union-attr]
+    _, total = fraction(lines[2])
     assert math.isclose(logarithm(total), max(exponents), abs_tol=0.7)
+
+
+def fraction(line: str) -> tuple[str, str]:
+    """What stands above and below the bar."""
+    found = re.fullmatch(r"≈\((.*)\)/\((.*)\)", line)
+    assert found is not None, line
+    return found[1], found[2]
 
 
 def logarithm(number: str) -> float:

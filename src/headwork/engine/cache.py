@@ -57,7 +57,7 @@ class Cache:
         end = self._tokens + k.shape[-3]
         self._keys = self._written(self._keys, k, end)
         self._values = self._written(self._values, v, end)
-        return tuple(a[..., :end, :].swapaxes(-2, -3) for a in (self._keys, self._values))  # type: ignore[return-value]  # two of them
+        return self._keys[..., :end, :].swapaxes(-2, -3), self._values[..., :end, :].swapaxes(-2, -3)
 
     def keep(self, tokens: int) -> None:
         self._tokens += tokens
