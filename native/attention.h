@@ -60,11 +60,9 @@ typedef struct {
 // outside the spans is not written. Returns as hw_forward does.
 int hw_backward(const hw_gradients *gradients);
 
-// What the machine can do at best: float32 operations and bytes read a second, measured on `data`.
-typedef struct {
-    double operations, bytes;
-} hw_limits;
-hw_limits hw_measure(const char *data, int64_t bytes, int threads);
+// What to time to know the machine's limits: float32 operations that wait for nothing, and reading that does no more.
+void hw_multiply_add(int64_t operations, int threads);
+void hw_read(const char *data, int64_t bytes, int threads);
 
 // The instruction set in use: "baseline", "avx2" or "avx512".
 const char *hw_cpu(void);

@@ -196,11 +196,12 @@ NB_MODULE(_native, module) {
     module.def("plain", &plain, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal"), nb::arg("threads"));
     module.def("plain_tensors", &plain_tensors, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"), nb::arg("causal"),
                nb::arg("grouped"), nb::arg("scale"), nb::arg("threads"));
-    module.def("measure", [](nb::handle data, int threads) {
+    module.def("multiply_add", &hw_multiply_add, nb::arg("operations"), nb::arg("threads"),
+               nb::call_guard<nb::gil_scoped_release>());
+    module.def("read", [](nb::handle data, int threads) {
         const View view(data, false);
         nb::gil_scoped_release released;
-        const hw_limits limits = hw_measure(static_cast<const char *>(view.data()), view.bytes(), threads);
-        return std::make_pair(limits.operations, limits.bytes);
+        hw_read(static_cast<const char *>(view.data()), view.bytes(), threads);
     }, nb::arg("data"), nb::arg("threads"));
     module.def("cpu", [] { return hw_cpu(); });
     module.def("use_cpu", [](const char *name) { return hw_use_cpu(name) == 0; });

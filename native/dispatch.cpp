@@ -13,7 +13,8 @@ namespace headwork {
     namespace cpu {                                                                                                    \
     int forward_call(const hw_attention *, int);                                                                       \
     int backward_call(const hw_gradients *, int);                                                                      \
-    void measure_limits(hw_limits *, const char *, int64_t, int);                                                      \
+    void multiply_add(int64_t, int);                                                                                   \
+    void read(const char *, int64_t, int);                                                                             \
     }
 HW_DECLARE(baseline)
 #ifdef HEADWORK_X86
@@ -29,7 +30,8 @@ struct Kernel {
     const char *name;
     int (*forward)(const hw_attention *, int);
     int (*backward)(const hw_gradients *, int);
-    void (*limits)(hw_limits *, const char *, int64_t, int);
+    void (*multiply_add)(int64_t, int);
+    void (*read)(const char *, int64_t, int);
     bool (*runs)();
 };
 
@@ -52,11 +54,12 @@ bool has_avx512() {
 const Kernel kernels[] = { // the best first
 #ifdef HEADWORK_X86
 #ifndef HEADWORK_NO_AVX512
-    {"avx512", avx512::forward_call, avx512::backward_call, avx512::measure_limits, has_avx512},
+    {"avx512", avx512::forward_call, avx512::backward_call, avx512::multiply_add, avx512::read, has_avx512},
 #endif
-    {"avx2", avx2::forward_call, avx2::backward_call, avx2::measure_limits, has_avx2},
+    {"avx2", avx2::forward_call, avx2::backward_call, avx2::multiply_add, avx2::read, has_avx2},
 #endif
-    {"baseline", baseline::forward_call, baseline::backward_call, baseline::measure_limits, [] { return true; }},
+    {"baseline", baseline::forward_call, baseline::backward_call, baseline::multiply_add, baseline::read,
+     [] { return true; }},
 };
 
 const Kernel *best() {
@@ -86,10 +89,12 @@ int hw_backward(const hw_gradients *gradients) {
     return chosen().load()->backward(gradients, call.threads > 0 ? call.threads : default_threads());
 }
 
-hw_limits hw_measure(const char *data, int64_t bytes, int threads) {
-    hw_limits limits;
-    chosen().load()->limits(&limits, data, bytes, threads > 0 ? threads : default_threads());
-    return limits;
+void hw_multiply_add(int64_t operations, int threads) {
+    chosen().load()->multiply_add(operations, threads > 0 ? threads : default_threads());
+}
+
+void hw_read(const char *data, int64_t bytes, int threads) {
+    chosen().load()->read(data, bytes, threads > 0 ? threads : default_threads());
 }
 
 const char *hw_cpu() { return chosen().load()->name; }

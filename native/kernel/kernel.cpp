@@ -24,9 +24,14 @@ int backward_call(const hw_gradients *of, int threads) {
     return of->call.q.type == HW_FLOAT64 ? backward<double>(*of, threads) : backward<float>(*of, threads);
 }
 
-void measure_limits(hw_limits *limits, const char *data, int64_t bytes, int threads) {
-    limits->operations = fma_limit(threads);
-    limits->bytes = read_limit(data, bytes, threads);
+void multiply_add(int64_t operations, int threads) {
+    Load load{nullptr, operations / (2 * threads * accumulators * W<float>) + 1, threads, 0, 0};
+    in_parallel(threads, multiply_add_rounds, &load);
+}
+
+void read(const char *data, int64_t bytes, int threads) {
+    Load load{data, bytes / threads / 1024 * 1024, threads, 0, 0};
+    in_parallel(threads, read_all, &load);
 }
 
 } // namespace headwork::HW_CPU

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from headwork.engine.bench import Line, Results, report
+from headwork.engine.bench import Limit, Line, Results, report
 from headwork.engine.bench.cases import CASES
 from headwork.engine.bench.checking import check
 from headwork.engine.bench.contenders import Contenders
@@ -67,16 +67,19 @@ def test_every_target_names_a_contender_of_its_case() -> None:
 
 def test_what_is_slower_than_a_peer_is_listed() -> None:
     lines = [
-        Line("fine", 1e-3, {"torch": 1.5}, {"torch": 1.3}, 0.8),
+        Line("fine", 1e-3, {"torch": 1.5}, {"torch": 1.3}, Limit(0.8e-3, 2e11, None)),
+        Line("reads", 1e-3, {}, {}, Limit(0.7e-3, None, 3e10)),
         Line(
             "slow", 2e-6, {"torch": 0.5, "onnx": 3.0, "onnx mha": 1.1}, {"torch": 1.3, "onnx": 1.2}, None, ["jax: odd"]
         ),
     ]
-    results = Results({}, {"operations": 2e11, "bytes": 3e10}, lines, [], 1_000_000)
+    results = Results({}, lines, [], 1_000_000)
     page = StringIO()
     report.table(results, Console(file=page, width=160))
     text = page.getvalue()
     assert "1.50 ≥ 1.3" in text
+    assert "80%" in text
+    assert "70%" in text
     assert "0.50 < 1.3" in text
     assert "1.10 < 1.2" in text, "the faster of ONNX Runtime's two operators counts"
     assert "slower than torch: slow, 0.50" in text

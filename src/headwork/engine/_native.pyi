@@ -57,8 +57,11 @@ def plain_tensors(
 ) -> bool:
     """The same for tensors, into `out`; False where they need a closer look, with nothing worked out."""
 
-def measure(data: _Array, threads: int) -> tuple[float, float]:
-    """Float32 operations and bytes read from `data` a second, at best; 0 threads = the default."""
+def multiply_add(operations: int, threads: int) -> None:
+    """As many float32 operations, or a few more, as fast as this machine can; 0 threads = the default."""
+
+def read(data: _Array, threads: int) -> None:
+    """Read `data`, and nothing else, as fast as this machine can; 0 threads = the default."""
 
 def cpu() -> str:
     """The instruction set in use."""

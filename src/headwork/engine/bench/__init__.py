@@ -3,16 +3,32 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from headwork.engine.backend import backend
 from headwork.engine.bench import report
-from headwork.engine.bench.cases import CASES, Case
+from headwork.engine.bench.cases import CASES, Case, Problem
 from headwork.engine.bench.contenders import Contenders
 from headwork.engine.bench.growth import Growth, extra_memory, grow
+from headwork.engine.bench.peers import MACHINE
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The machine at its best on one case, timed among the contenders."""
+
+    seconds: float
+    operations: float | None  # a second; None where reading memory is the limit
+    bytes: float | None  # a second, the other way round
+
+    @classmethod
+    def of(cls, problem: Problem, seconds: float) -> Self:
+        if problem.reads_memory:
+            return cls(seconds, None, (problem.k.nbytes + problem.v.nbytes) / seconds)
+        return cls(seconds, problem.operations() / seconds, None)
 
 
 @dataclass(frozen=True)
@@ -23,8 +39,13 @@ class Line:
     seconds: float
     ratios: dict[str, float]
     targets: dict[str, float]
-    share: float | None  # of the machine's limit, operations or bytes
+    limit: Limit | None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float | None:
+        """Of what the machine can do at best."""
+        return None if self.limit is None else self.limit.seconds / self.seconds
 
     @property
     def slower_than(self) -> list[str]:
@@ -34,7 +55,6 @@ class Line:
 @dataclass(frozen=True)
 class Results:
     backend: dict[str, Any]
-    limits: dict[str, float]  # operations and bytes a second, measured in this run
     lines: list[Line]
     growth: list[Growth]
     extra_bytes: int  # for 1, 8, 16384, 64
@@ -44,7 +64,7 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
     """Time every case against every peer, print the table, and write JSON and a plot where asked.
 
     Contenders, each in a process of its own, take turns within one run; medians are compared, every timed result is
-    checked against float64 first, and the limits of the machine are measured in the same run. `quick` leaves out the
+    checked against float64 first, and the machine at its limit takes its turns among them. `quick` leaves out the
     longest cases.
     """
     console = Console()
@@ -52,15 +72,14 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
     lines = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress, Contenders() as contenders:
-        task = progress.add_task("the machine's limits", total=len(chosen) + 1)
-        limits = contenders.of("headwork").limits()
+        task = progress.add_task("", total=len(chosen) + 1)
         for case in chosen:
             progress.update(task, description=case.name)
-            lines.append(work(case, contenders, limits, quick))
+            lines.append(work(case, contenders, quick))
             progress.advance(task)
         progress.update(task, description="growth")
         growth = grow(4096 if quick else 32768)
-    results = Results(asdict(backend()), limits, lines, growth, extra_memory(16384))
+    results = Results(asdict(backend()), lines, growth, extra_memory(16384))
     report.table(results, console)
     if json_path is not None:
         json_path.write_text(json.dumps(asdict(results), indent=1) + "\n")
@@ -69,28 +88,19 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
     return results
 
 
-def work(case: Case, contenders: Contenders, limits: dict[str, float], quick: bool) -> Line:
+def work(case: Case, contenders: Contenders, quick: bool) -> Line:
     notes, ready = [], []
-    for peer in ("headwork", *case.peers):
+    for peer in ("headwork", MACHINE, *case.peers):
         trouble = contenders.of(peer).prepare(peer, case.name)
         if trouble is None:
             ready.append(peer)
         else:
             notes.append(trouble)
     taken = contenders.medians(ready, 9 if quick else 15, 6 if quick else 15)
-    ours = taken.pop("headwork")
+    ours, at_best = taken.pop("headwork"), taken.pop(MACHINE, None)
     ratios = {peer: seconds / ours for peer, seconds in taken.items()}
-    return Line(case.name, ours, ratios, dict(case.targets), share(case, ours, limits), notes)
+    limit = None if at_best is None else Limit.of(case.make(), at_best)
+    return Line(case.name, ours, ratios, dict(case.targets), limit, notes)
 
 
-def share(case: Case, seconds: float, limits: dict[str, float]) -> float | None:
-    """How much of what the machine can do was reached."""
-    if not limits:
-        return None
-    problem = case.make()
-    if case.reads_memory:
-        return (problem.k.nbytes + problem.v.nbytes) / seconds / limits["bytes"]
-    return problem.operations() / seconds / limits["operations"]
-
-
-__all__ = ["Line", "Results", "run"]
+__all__ = ["Limit", "Line", "Results", "run"]

@@ -5,7 +5,7 @@ A peer that is not installed is left out. None of them is imported before it is 
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -219,9 +219,32 @@ def numpy_call(problem: Problem) -> Call:
     return run
 
 
-PACKAGES = {"headwork": "numpy", "torch": "torch", "onnx": "onnxruntime", "jax": "jax", "numpy": "numpy"}
+def at_its_limit(problem: Problem) -> Call | None:
+    """The machine itself: as many operations that wait for nothing, or as many bytes read from memory."""
+    from headwork.engine.backend import kernel
+
+    operations, size = int(problem.operations()), problem.k.nbytes + problem.v.nbytes
+    if kernel is None or operations < 1_000_000:  # fewer are no load
+        return None
+    if problem.reads_memory:
+        pieces = cycle(np.ones((-(-STREAM // size), size), np.uint8))
+        return lambda: kernel.read(next(pieces), 0)
+    return lambda: kernel.multiply_add(operations, 0)
+
+
+STREAM = 256 << 20  # bytes, more than any cache holds
+MACHINE = "machine"
+PACKAGES = {
+    "headwork": "numpy",
+    MACHINE: "numpy",
+    "torch": "torch",
+    "onnx": "onnxruntime",
+    "jax": "jax",
+    "numpy": "numpy",
+}
 PEERS: dict[str, Callable[[Problem], Call | None]] = {
     "headwork": headwork_call,
+    MACHINE: at_its_limit,
     "torch": torch_call,
     "torch folded": torch_folded,
     "torch flex": torch_flex,

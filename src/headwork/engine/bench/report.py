@@ -1,6 +1,7 @@
 """The table and the plots of a run."""
 
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -27,9 +28,11 @@ def table(results: "Results", console: Console) -> None:
         mine = (ratio(line, "torch"), ratio(line, "onnx"), others)
         view.add_row(line.name, *mine, duration(line.seconds), share)
     console.print(view)
-    if results.limits:
-        gigas = {name: value / 1e9 for name, value in results.limits.items()}
-        console.print(f"limits: {gigas['operations']:.0f} GF/s float32, {gigas['bytes']:.1f} GB/s read")
+    limits = [line.limit for line in results.lines if line.limit is not None]
+    operations = [limit.operations / 1e9 for limit in limits if limit.operations is not None]
+    read = [limit.bytes / 1e9 for limit in limits if limit.bytes is not None]
+    if operations and read:
+        console.print(f"limits: {median(operations):.0f} GF/s float32, {median(read):.1f} GB/s read")
     console.print(f"extra memory at the peak for 1,8,16384,64: {results.extra_bytes / 1e6:.1f} MB (wanted: under 8)")
     for line in results.lines:
         for peer in line.slower_than:

@@ -5,26 +5,29 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-TIMED = 0.02  # seconds that a turn is timed at least, after as many that are not
+TIMED = 0.04  # seconds, about, that a turn is timed, after as many that are not
 
 
 def turn(call: Callable[[], Any]) -> Callable[[], float]:
     """What gives, each time, the seconds that one call takes."""
-    call()
-    start = time.perf_counter()
-    call()
-    repeats = max(1, int(TIMED / max(time.perf_counter() - start, 1e-7)))
 
     def seconds() -> float:
-        taken = 0.0
-        for _ in range(2):  # the first wakes the threads and fills the caches, for every contender alike
-            begun = time.perf_counter()
-            for _ in range(repeats):
-                call()
-            taken = time.perf_counter() - begun
-        return taken / repeats
+        repeats = calls_within(TIMED, call)  # wakes the threads and fills the caches, for every contender alike
+        begun = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - begun) / repeats
 
     return seconds
+
+
+def calls_within(seconds: float, call: Callable[[], Any]) -> int:
+    """How many calls fit into the time; at least one."""
+    done, end = 0, time.perf_counter() + seconds
+    while done == 0 or time.perf_counter() < end:
+        call()
+        done += 1
+    return done
 
 
 def medians(turns: Mapping[str, Callable[[], float]], rounds: int, budget: float) -> dict[str, float]:
