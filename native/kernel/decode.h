@@ -42,8 +42,7 @@ template <class T> struct RowWorker {
         Carve from{memory};
         block.call = &of;
         block.q = from.take<T>(max_rows * of.d_k);
-        block.dots = from.take<T>(max_rows * word * W<T>);
-        block.p = reinterpret_cast<T(*)[word]>(from.take<T>(max_rows * word));
+        block.p = from.take<T>(max_rows * word);
         memory_of_state = from.take<T>(RowState<T>::size(of.d_v));
         wide = from.take<typename Shape<T>::Wider>(of.d_v);
         return from.used;
@@ -68,7 +67,7 @@ template <class T> struct RowWorker {
             with_type<T>(of.v.type, [&](auto v) {
                 for (int64_t start = first; start < last; start += word)
                     work_rows<T, typename decltype(k)::Type, typename decltype(v)::Type>(
-                        state, block, group, start, least(word, last - start), start + 2 * word <= last);
+                        state, block, group, start, least(word, last - start), most<int64_t>(0, last - start - word));
             });
         });
         if (call.parts == 1) return finish(group, state);
@@ -84,6 +83,7 @@ template <class T> struct RowWorker {
         block.rows = static_cast<int>(group.lanes);
         group.lanes_from(block.lane, 0, group.lanes);
         for (int64_t i = 0; i < RowState<T>::size(of.d_v); ++i) memory[i] = 0;
+        for (int64_t i = 0; i < max_rows * of.d_k; ++i) block.q[i] = 0;
         for (int r = 0; r < block.rows; ++r) {
             state.top[r] = -infinity<T>;
             T *const q = block.q + r * of.d_k;

@@ -109,6 +109,15 @@ template <class T, int step, int... i> HW_INLINE void swap_pieces(Vec<T> &a, Vec
     a = low;
 }
 
+// The sum of every row, in the first row's place.
+template <class T, int step = W<T> / 2> HW_INLINE void sum_each(Vec<T> (&row)[W<T>]) {
+    HW_UNROLL for (int i = 0; i < step; ++i) {
+        swap_pieces<T, step>(row[i], row[i + step], std::make_integer_sequence<int, W<T>>{});
+        row[i] += row[i + step];
+    }
+    if constexpr (step > 1) sum_each<T, step / 2>(row);
+}
+
 template <class T, int step> HW_INLINE void turn_pieces(Vec<T> (&row)[W<T>]) {
     if constexpr (step >= lane_of<T>) {
         HW_UNROLL for (int i = 0; i < W<T>; ++i)
