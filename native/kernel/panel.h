@@ -5,6 +5,7 @@
 #ifndef HEADWORK_KERNEL_PANEL_H
 #define HEADWORK_KERNEL_PANEL_H
 
+#include "ahead.h"
 #include "exp2.h"
 #include "tiles.h"
 #include "visible.h"
@@ -33,6 +34,8 @@ template <class T> struct Block {
     int64_t k_row, v_row, d_k, d_v;
     int64_t start;               // the first key of the block
     mutable int64_t finite_rows; // so many values are known to be finite: looked at once for all panels
+    mutable Ahead next_k, next_v; // the block after this one
+    int64_t lines;               // of each, to ask for with every tile
     T cap;                       // softcap · log2 e
     bool biased;
     T *p, *raw, *bias, *bias_rows, *v_clean;
@@ -144,7 +147,10 @@ template <class T, int NV, Kind kind>
 void weigh(Panel<T> &panel, const Block<T> &block, int64_t done, int64_t from, int64_t to) {
     constexpr int KT = tile_of<NV>;
     int64_t j = from;
-    for (; j + KT <= to; j += KT) weigh_tile<T, NV, KT, kind>(panel, block, done, j);
+    for (; j + KT <= to; j += KT) {
+        for (int64_t i = 0; i < block.lines; ++i) block.next_k.template fetch<1>(), block.next_v.template fetch<1>();
+        weigh_tile<T, NV, KT, kind>(panel, block, done, j);
+    }
     if constexpr (KT > 4)
         for (; j + 4 <= to; j += 4) weigh_tile<T, NV, 4, kind>(panel, block, done, j);
     for (; j < to; ++j) weigh_tile<T, NV, 1, kind>(panel, block, done, j);

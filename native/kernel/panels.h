@@ -82,6 +82,18 @@ template <class T> struct PanelWorker {
         return copy;
     }
 
+    // `keys` of the next block are asked for while the panels work on this one: the first of them would wait for every
+    // line of the values, which it reads a few columns at a time.
+    void look_ahead(const Group &group, int64_t keys, int64_t panels) {
+        block.lines = 0;
+        if (keys <= 0 || k_copy || v_copy) return;
+        const int64_t next = block.start + key_block, size = sizeof(T);
+        block.next_k = Ahead(group.k + next * of.k.row, of.k.row, of.d_k * size, keys);
+        block.next_v = Ahead(group.v + next * of.v.row, of.v.row, of.d_v * size, keys);
+        const int64_t share = panels * Ahead::line;
+        block.lines = (tile_of<max_vectors> * most(of.d_k, of.d_v) * size + share - 1) / share;
+    }
+
     void work_panel(Panel<T> &one, int64_t keys) {
         switch (one.vectors) {
         case 1: return work_block<T, 1>(one, block, keys);
@@ -110,6 +122,7 @@ template <class T> struct PanelWorker {
             block.k = rows(of.k, group.k, k_copy, of.d_k, here, block.k_row);
             block.v = rows(of.v, group.v, v_copy, of.d_v, here, block.v_row);
             block.finite_rows = 0;
+            look_ahead(group, least(key_block, last - block.start - key_block), item.panels);
             for (int64_t i = 0; i < item.panels; ++i) work_panel(panel[i], group.span.keys);
         }
         for (int64_t i = 0; i < item.panels; ++i)

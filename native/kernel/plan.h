@@ -7,7 +7,7 @@
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t panels_per_item = 4;  // they share a block of keys while it is in the second-level cache
+constexpr int64_t panels_per_item = 8;  // they share a block of keys while it is in the second-level cache
 constexpr int64_t few_panels = 32;      // with fewer than these, the keys are cut too
 constexpr int64_t least_part = 512;     // keys
 
@@ -59,7 +59,8 @@ template <class T> struct Plan {
     int64_t part_keys(int64_t keys) const { return ((keys + parts - 1) / parts + key_block - 1) / key_block * key_block; }
 };
 
-// Walks the items in order: the items of one batch item from the last panels, which causal order makes the longest.
+// Walks the items in order, head by head, so that the threads share its keys in the cache; those of one head from the
+// last panels, which causal order makes the longest.
 template <class T> struct Walk {
     const Plan<T> &plan;
     int64_t batch = 0, before = 0, slots_before = 0;
@@ -76,8 +77,8 @@ template <class T> struct Walk {
         const int64_t all = plan.panels_of(batch), chunks = (all + plan.per_item - 1) / plan.per_item;
         item.batch = batch;
         item.part = index % plan.parts;
-        item.kv_head = index / plan.parts % plan.call.kv_heads;
-        const int64_t chunk = chunks - 1 - index / (plan.parts * plan.call.kv_heads);
+        item.kv_head = index / (plan.parts * chunks);
+        const int64_t chunk = chunks - 1 - index / plan.parts % chunks;
         item.panel0 = chunk * plan.per_item;
         item.panels = least(plan.per_item, all - item.panel0);
         item.slot = slots_before + item.kv_head * all + item.panel0;

@@ -3,6 +3,7 @@
 #ifndef HEADWORK_KERNEL_ROWS_H
 #define HEADWORK_KERNEL_ROWS_H
 
+#include "ahead.h"
 #include "exp2.h"
 #include "visible.h"
 
@@ -34,33 +35,6 @@ template <class T> struct RowBlock {
     T *place(int r, int64_t j) const {
         const int row0 = r / row_tile<T> * row_tile<T>;
         return p + row0 * word + j * tile(row0) + r - row0;
-    }
-};
-
-// Asks for what will be read next while this is worked, a line or so for every vector of products: without it memory
-// waits for arithmetic, asked for in bursts arithmetic waits for memory, and column by column it comes at two thirds of
-// the speed. At the end it asks for the last row again, which costs nothing.
-struct Ahead {
-    static constexpr int64_t line = 64; // bytes
-    const char *next, *end_of_row;
-    int64_t row, length, rows; // bytes from row to row, and of a row in whole lines
-
-    Ahead(const char *from, int64_t step, int64_t bytes, int64_t count)
-        : next(from), row(step), length((bytes + line - 1) / line * line), rows(count) {
-        if (row == length) length *= rows, rows = 1; // one long row
-        end_of_row = next + length;
-    }
-
-    template <int lines> HW_INLINE void fetch() {
-        HW_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(next + i * line, 0, 3);
-        next += lines * line;
-        if (__builtin_expect(next >= end_of_row, 0)) turn();
-    }
-
-  private:
-    void turn() {
-        if (--rows > 0) end_of_row += row;
-        next = end_of_row - length;
     }
 };
 
