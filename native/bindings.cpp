@@ -37,12 +37,18 @@ hw_array mask_of(const View &view) {
     return mask;
 }
 
+// So little work that letting other threads run meanwhile would take as long.
+bool brief(const hw_attention &call) {
+    double products = static_cast<double>(call.heads) * static_cast<double>(call.tokens) * static_cast<double>(call.keys);
+    for (int64_t size : call.batch) products *= static_cast<double>(size);
+    return products * static_cast<double>(call.d_k + call.d_v) < 2000;
+}
+bool brief(const hw_gradients &of) { return brief(of.call); }
+
 template <class Call> void work_out(int (*work)(const Call *), const Call &call) {
-    int failed;
-    {
-        nb::gil_scoped_release released;
-        failed = work(&call);
-    }
+    PyThreadState *const state = brief(call) ? nullptr : PyEval_SaveThread();
+    const int failed = work(&call);
+    if (state) PyEval_RestoreThread(state);
     if (failed) {
         PyErr_NoMemory();
         throw nb::python_error();
