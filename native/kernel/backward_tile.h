@@ -8,13 +8,17 @@
 
 namespace headwork::HW_CPU {
 
+// Which keys of a tile its rows may read: all of them; each row those of its range; or by a mask, or with a softcap.
+enum class Seen { all, range, general };
+
 template <class T> struct Tile {
     const hw_attention *call;
     T *p, *ds;    // rows of tile_keys
     T *bias;      // what a mask adds, in powers of two; −∞ hides. Once p is there: the slope of the softcap
     T cap;        // softcap · log2 e
     int64_t row0, rows; // of the queries
-    bool masked, clean;
+    bool clean;   // nothing hidden can spoil a sum
+    typename Shape<T>::Int reads_from[tile_rows], reads_to[tile_rows]; // the keys of the block that each row may read
 
     void carve(Carve &from, const hw_attention &of) {
         call = &of;
@@ -40,13 +44,12 @@ template <class T> struct Tile {
 
     // Works out p and ds; false where every key is hidden from every row, with nothing worked out.
     bool work(const Queries<T> &queries, const Keys<T> &keys) {
-        masked = call->mask.data || cap > 0 || keys.count < keys.padded;
-        for (int64_t r = row0; r < least(row0 + rows, queries.count) && !masked; ++r)
-            masked = queries.first[r] > keys.start || queries.last[r] < keys.start + keys.count;
-        clean = !masked || (keys.finite && queries.finite);
-        if (masked && !see(queries, keys)) return false;
-        if (masked) weigh<true>(queries, keys);
-        else weigh<false>(queries, keys);
+        const Seen seen = how_seen(queries, keys);
+        clean = seen == Seen::all || (keys.finite && queries.finite);
+        if (seen == Seen::all) weigh<Seen::all>(queries, keys);
+        else if (seen == Seen::range) weigh<Seen::range>(queries, keys);
+        else if (see(queries, keys)) weigh<Seen::general>(queries, keys);
+        else return false;
         return true;
     }
 
@@ -60,32 +63,46 @@ template <class T> struct Tile {
     }
 
   private:
-    template <bool general> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
-        const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>);
+    Seen how_seen(const Queries<T> &queries, const Keys<T> &keys) {
+        using Int = typename Shape<T>::Int;
+        bool all = keys.count == keys.padded;
+        for (int64_t r = 0; r < rows; ++r) {
+            reads_from[r] = static_cast<Int>(most<int64_t>(queries.first[row0 + r] - keys.start, 0));
+            reads_to[r] = static_cast<Int>(most<int64_t>(least(queries.last[row0 + r] - keys.start, keys.count), 0));
+            all = all && ((reads_from[r] == 0 && reads_to[r] == keys.count) || row0 + r >= queries.count);
+        }
+        return call->mask.data || cap > 0 ? Seen::general : all ? Seen::all : Seen::range;
+    }
+
+    template <Seen seen> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
+        const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>), group = group_keys<T>;
         const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
-        for (int64_t g = 0; g < keys.padded; g += group_keys<T>) {
-            columns_of_product<T, 3, false>(p + g, tile_keys, rows, q, keys.k_turned + g * d_k, group_keys<T>, call->d_k);
-            each(g, [&](int64_t at, int64_t r) {
-                store<T>(p + at, weight<general>(load<T>(p + at), at, queries.lse[r], queries.rest[r]));
-            });
-        }
-        for (int64_t g = 0; g < keys.padded; g += group_keys<T>) {
-            columns_of_product<T, 3, false>(ds + g, tile_keys, rows, dout, keys.v_turned + g * d_v, group_keys<T>, call->d_v);
-            each(g, [&](int64_t at, int64_t r) {
-                const Vec<T> here = load<T>(p + at), slope = here * (load<T>(ds + at) - queries.delta[r]);
-                store<T>(ds + at, here == T(0) ? Vec<T>{} : slope); // what has no weight is not read
-            });
-        }
+        for (int64_t g = 0; g < keys.padded; g += group)
+            columns_of_product<T, 3>(rows, q, keys.k_turned + g * d_k, group, call->d_k,
+                                     [&, g](int64_t r, int v, Vec<T> s) HW_LAMBDA {
+                                         const T lse = queries.lse[row0 + r], rest = queries.rest[row0 + r];
+                                         const int64_t key = g + v * W<T>, at = r * tile_keys + key;
+                                         store<T>(p + at, weight<seen>(s, at, lse, rest, r, key));
+                                     });
+        for (int64_t g = 0; g < keys.padded; g += group)
+            columns_of_product<T, 3>(rows, dout, keys.v_turned + g * d_v, group, call->d_v,
+                                     [&, g](int64_t r, int v, Vec<T> dp) HW_LAMBDA {
+                                         const int64_t at = r * tile_keys + g + v * W<T>;
+                                         const Vec<T> here = load<T>(p + at), slope = here * (dp - queries.delta[row0 + r]);
+                                         // What has no weight is not read.
+                                         store<T>(ds + at, here == T(0) ? Vec<T>{} : slope);
+                                     });
     }
 
-    // Calls body(place, row) for every vector of a group of keys.
-    template <class Body> HW_INLINE void each(int64_t group, Body body) {
-        for (int64_t r = 0; r < rows; ++r)
-            HW_UNROLL for (int v = 0; v < 3; ++v) body(r * tile_keys + group + v * W<T>, row0 + r);
-    }
-
-    template <bool general> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse, T rest) {
-        if constexpr (!general) return exp2<T>(s - lse - rest);
+    // The weights of row r on the keys of a vector, from `key` of the block on.
+    template <Seen seen> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse, T rest, int64_t r, int64_t key) {
+        if constexpr (seen == Seen::all) return exp2<T>(s - lse - rest);
+        if constexpr (seen == Seen::range) {
+            IVec<T> here;
+            HW_UNROLL for (int i = 0; i < W<T>; ++i) here[i] = i;
+            here += static_cast<typename Shape<T>::Int>(key);
+            return (here >= reads_from[r]) & (here < reads_to[r]) ? exp2<T>(s - lse - rest) : Vec<T>{};
+        }
         const Vec<T> added = load<T>(bias + at);
         if (cap > 0) {
             const Vec<T> bent = tanh<T>(s / cap);
@@ -101,10 +118,8 @@ template <class T> struct Tile {
         for (int64_t r = 0; r < rows; ++r) {
             T *const row = bias + r * tile_keys;
             for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, splat<T>(-infinity<T>));
-            const int64_t from = most<int64_t>(queries.first[row0 + r] - keys.start, 0);
-            const int64_t to = least(queries.last[row0 + r] - keys.start, keys.count);
-            if (from >= to) continue;
-            see_row(row, queries.mask[row0 + r], keys.start, from, to);
+            if (reads_from[r] >= reads_to[r]) continue;
+            see_row(row, queries.mask[row0 + r], keys.start, reads_from[r], reads_to[r]);
             for (int64_t j = 0; j < keys.padded; j += W<T>) seen |= load<T>(row + j) != -infinity<T>;
         }
         return any<T>(seen);

@@ -24,21 +24,23 @@ HW_INLINE void product_tile(Vec<T> (&sum)[R][NV], Terms<T> a, const T *b, int64_
     }
 }
 
-// NV vectors of columns of c = or += a·b. The terms are summed by themselves before they are added, as in mix_tile. By
-// itself, so that nothing a caller keeps in registers takes them from the sums.
-template <class T, int NV, bool adds>
-__attribute__((noinline)) void columns_of_product(T *c, int64_t c_row, int64_t rows, Terms<T> a, const T *b, int64_t b_row,
-                                                  int64_t terms) {
+// NV vectors of columns of a·b, handed to take(row, vector, sum) as they are done. By itself, so that nothing a caller
+// keeps in registers takes them from the sums.
+template <class T, int NV, class Take>
+__attribute__((noinline)) void columns_of_product(int64_t rows, Terms<T> a, const T *b, int64_t b_row, int64_t terms, Take take) {
     constexpr int R = tile_of<NV>;
-    for (int64_t r = 0; r < rows; r += R, a.data += R * a.row, c += R * c_row) {
+    for (int64_t r = 0; r < rows; r += R, a.data += R * a.row) {
         Vec<T> sum[R][NV] = {};
         product_tile<T, NV, R>(sum, a, b, b_row, terms);
-        HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) {
-            T *const to = c + i * c_row + v * W<T>;
-            if constexpr (adds) add_to<T>(to, sum[i][v]);
-            else store<T>(to, sum[i][v]);
-        }
+        HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) take(r + i, v, sum[i][v]);
     }
+}
+
+// NV vectors of columns of c += a·b. The terms are summed by themselves before they are added, as in mix_tile.
+template <class T, int NV>
+HW_INLINE void add_columns(T *c, int64_t c_row, int64_t rows, Terms<T> a, const T *b, int64_t b_row, int64_t terms) {
+    columns_of_product<T, NV>(rows, a, b, b_row, terms,
+                              [=](int64_t r, int v, Vec<T> sum) HW_LAMBDA { add_to<T>(c + r * c_row + v * W<T>, sum); });
 }
 
 // c (rows × columns) += a·b. `rows` is a multiple of `accumulators`, `columns` of W.
@@ -47,9 +49,9 @@ void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a,
     for (int64_t done = 0; done < columns;) {
         const int64_t left = (columns - done) / W<T>; // a rest of four vectors is two and two: one alone runs at half speed
         const int64_t taken = left == 3 || left > 4 ? 3 : least<int64_t>(left, 2);
-        if (taken == 3) columns_of_product<T, 3, true>(c + done, c_row, rows, a, b + done, b_row, terms);
-        else if (taken == 2) columns_of_product<T, 2, true>(c + done, c_row, rows, a, b + done, b_row, terms);
-        else columns_of_product<T, 1, true>(c + done, c_row, rows, a, b + done, b_row, terms);
+        if (taken == 3) add_columns<T, 3>(c + done, c_row, rows, a, b + done, b_row, terms);
+        else if (taken == 2) add_columns<T, 2>(c + done, c_row, rows, a, b + done, b_row, terms);
+        else add_columns<T, 1>(c + done, c_row, rows, a, b + done, b_row, terms);
         done += taken * W<T>;
     }
 }

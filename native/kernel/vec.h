@@ -11,6 +11,7 @@
 #endif
 
 #define HW_INLINE inline __attribute__((always_inline))
+#define HW_LAMBDA __attribute__((always_inline))
 #define HW_UNROLL _Pragma("GCC unroll 16")
 
 namespace headwork::HW_CPU {
