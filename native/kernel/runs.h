@@ -21,11 +21,18 @@ template <class T> bool finite_up_to(const Block<T> &block, int64_t to) {
     return known >= to;
 }
 
+template <class T> bool finite_between(const Block<T> &block, int64_t from, int64_t to) {
+    for (int64_t j = most(from, block.finite_rows); j < to; ++j)
+        if (!finite(block.v + j * block.v_row, block.d_v)) return false;
+    return true;
+}
+
 // Where some lanes do not read a key, its value must not reach them even as 0 · NaN: rows of values that are not finite
 // are left out of the product and added lane by lane.
-template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
+template <class T, int NV>
+void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to, bool finite_values) {
     constexpr int lanes = NV * W<T>;
-    if (finite_up_to(block, to))
+    if (finite_values)
         return mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
     for (int64_t j = from; j < to; ++j) {
         const T *value = block.v + j * block.v_row;
@@ -63,7 +70,7 @@ template <class T, int NV, Kind kind> void work_run(Panel<T> &panel, const Block
     weigh<T, NV, kind>(panel, block, from, from, to);
     if constexpr (kind == Kind::plain)
         mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
-    else mix_hidden<T, NV>(panel, block, from, to);
+    else mix_hidden<T, NV>(panel, block, from, to, finite_up_to(block, to));
     if constexpr (kind == Kind::general)
         if (block.raw) keep_raw<T, NV>(panel, block, from, to);
 }
@@ -74,14 +81,15 @@ template <class T, int NV> void work_range(Panel<T> &panel, const Block<T> &bloc
     int64_t inner = most(from, least(to, panel.all_first - block.start));
     int64_t outer = most(inner, least(to, panel.all_last - block.start));
     if (inner == from && outer == to) return work_run<T, NV, Kind::plain>(panel, block, from, to);
-    see_range(*block.seen, panel.lane, panel.count, lanes, block.start);
     // Whole tiles on both sides of the edges.
     inner = least(from + (inner - from + KT - 1) / KT * KT, to);
     outer = inner + most<int64_t>(outer - inner, 0) / KT * KT;
+    see_range(*block.seen, panel.lane, panel.count, lanes, block.start, from, inner);
+    see_range(*block.seen, panel.lane, panel.count, lanes, block.start, outer, to);
     weigh<T, NV, Kind::hidden>(panel, block, from, from, inner);
     weigh<T, NV, Kind::plain>(panel, block, from, inner, outer);
     weigh<T, NV, Kind::hidden>(panel, block, from, outer, to);
-    mix_hidden<T, NV>(panel, block, from, to);
+    mix_hidden<T, NV>(panel, block, from, to, finite_between(block, from, inner) && finite_between(block, outer, to));
 }
 
 // Masks: words of 32 keys that no lane reads are skipped, and those that all read need no mask.
@@ -114,7 +122,7 @@ template <class T, int NV> void work_block(Panel<T> &panel, const Block<T> &bloc
     const bool masked = call.mask.data && call.mask.type == HW_BOOL;
     const bool general = block.biased || block.raw || block.cap > 0;
     if (!masked && !general) return work_range<T, NV>(panel, block, from, to);
-    see_range(*block.seen, panel.lane, panel.count, lanes, block.start);
+    see_range(*block.seen, panel.lane, panel.count, lanes, block.start, 0, key_block);
     if (masked) see_mask(*block.seen, call.mask, panel.lane, panel.count, lanes, block.start, keys);
     if (block.biased)
         see_bias(*block.seen, block.bias, block.bias_rows, call.mask, panel.lane, panel.count, lanes, block.start, keys);

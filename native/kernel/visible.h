@@ -48,8 +48,10 @@ template <class T> struct Visible {
     uint32_t any[block_words], all[block_words];
 };
 
-template <class T> void see_range(Visible<T> &seen, const Lane *lanes, int count, int width, int64_t block) {
-    for (int w = 0; w < block_words; ++w) {
+// The words that hold the keys [from, to) of the block.
+template <class T>
+void see_range(Visible<T> &seen, const Lane *lanes, int count, int width, int64_t block, int64_t from, int64_t to) {
+    for (int64_t w = from / word; w * word < to; ++w) {
         seen.any[w] = 0;
         seen.all[w] = every_bit;
         for (int i = 0; i < width; ++i) {

@@ -39,6 +39,17 @@ def test_tokens_and_keys_differ(tokens: int, keys: int) -> None:
         assert_at_most_twice_plain(attention(q, k, v, causal=causal), q, k, v, causal=causal)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", range(1, 10))
+def test_few_rows_on_many_keys(rows: int, dtype: Any) -> None:
+    """Decoding: so many heads on one, keys around the 32 that are worked at once, and enough of them to be shared out."""
+    rng = np.random.default_rng(rows)
+    for keys in (1, 31, 32, 33, 70, 1100):
+        items = items_for(48 * rows)
+        q, k, v = draws(rng, (items, rows, 1, 32), (items, 1, keys, 32), (items, 1, keys, 48), dtype=dtype)
+        assert_at_most_twice_plain(attention(q, k, v), q, k, v)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_widths(width: int, dtype: Any) -> None:
