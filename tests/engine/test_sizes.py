@@ -42,7 +42,7 @@ def test_tokens_and_keys_differ(tokens: int, keys: int) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("rows", range(1, 10))
 def test_few_rows_on_many_keys(rows: int, dtype: Any) -> None:
-    """Decoding: so many heads on one, keys around the 32 that are worked at once, and enough of them to be shared out."""
+    """Decoding: many heads on one, keys around the 32 that are worked at once, and enough of them to be shared out."""
     rng = np.random.default_rng(rows)
     for keys in (1, 31, 32, 33, 70, 1100):
         items = items_for(48 * rows)
