@@ -1,6 +1,6 @@
 """The bench itself: what is timed is checked, a contender's trouble is told, nothing slow is left out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 
 import numpy as np
@@ -12,6 +12,7 @@ from headwork.engine.bench.cases import CASES
 from headwork.engine.bench.checking import check
 from headwork.engine.bench.contenders import Contenders
 from headwork.engine.bench.peers import PEERS, prepared
+from headwork.engine.bench.turns import medians
 from headwork.errors import HeadworkError
 
 SMALL = ["2×2", "causal 1,12,77,64", "1,8,128,64"]
@@ -47,6 +48,23 @@ def test_a_contender_is_timed_in_a_process_of_its_own(contenders: Contenders) ->
     assert contenders.of("torch") is contenders.of("torch folded")
     taken = contenders.medians(["headwork", "numpy"], rounds=2, budget=1)
     assert all(0 < seconds < 1 for seconds in taken.values())
+
+
+def test_who_is_far_behind_has_fewer_turns() -> None:
+    turns = {"first": 0, "close": 0, "behind": 0}
+
+    def timed(name: str, seconds: list[float]) -> Callable[[], float]:
+        def take() -> float:
+            turns[name] += 1
+            return seconds[turns[name] % len(seconds)]
+
+        return take
+
+    calls = {"first": timed("first", [1.0]), "close": timed("close", [2.0, 2.5, 9.0]), "behind": timed("behind", [3.5])}
+    assert medians(calls, 9, 10) == {"first": 1.0, "close": 2.5, "behind": 3.5}
+    assert turns == {"first": 9, "close": 9, "behind": 3}
+    assert medians(calls, 9, 0)["first"] == 1.0, "five rounds at least, whatever the time"
+    assert turns["first"] == 9 + 5
 
 
 def test_trouble_is_told_and_the_others_go_on(contenders: Contenders) -> None:

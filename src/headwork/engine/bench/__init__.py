@@ -96,7 +96,7 @@ def work(case: Case, contenders: Contenders, quick: bool) -> Line:
             ready.append(peer)
         else:
             notes.append(trouble)
-    taken = contenders.medians(ready, 9 if quick else 15, 6 if quick else 15)
+    taken = contenders.medians(ready, 9 if quick else 15, 6 if quick else 25)
     ours, at_best = taken.pop("headwork"), taken.pop(MACHINE, None)
     ratios = {peer: seconds / ours for peer, seconds in taken.items()}
     limit = None if at_best is None else Limit.of(case.make(), at_best)
