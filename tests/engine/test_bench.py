@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from headwork.engine.backend import kernel
 from headwork.engine.bench import Limit, Line, Results, report
 from headwork.engine.bench.cases import CASES
 from headwork.engine.bench.checking import check
 from headwork.engine.bench.contenders import Contenders
-from headwork.engine.bench.peers import PEERS, prepared
+from headwork.engine.bench.peers import MACHINE, PEERS, prepared
 from headwork.engine.bench.turns import medians
 from headwork.errors import HeadworkError
 
@@ -76,6 +77,15 @@ def test_trouble_is_told_and_the_others_go_on(contenders: Contenders) -> None:
     assert "ended unasked" in (broken.prepare("numpy", "2×2") or "")
     with pytest.raises(HeadworkError, match="numpy ended unasked"):
         broken.time("numpy")
+
+
+def test_the_machine_is_asked_for_its_limit_where_there_is_a_load(contenders: Contenders) -> None:
+    machine = contenders.of(MACHINE)
+    assert machine.prepare(MACHINE, "2×2") == "no machine", "sixteen multiplications load nothing"
+    for case in ("1,8,128,64", "decode float16 on 4096"):
+        assert (machine.prepare(MACHINE, case) is None) == (kernel is not None), "it is the kernel that loads it"
+        if kernel is not None:
+            assert 0 < machine.time(MACHINE) < 1
 
 
 def test_every_target_names_a_contender_of_its_case() -> None:
