@@ -52,7 +52,7 @@ def test_a_contender_is_timed_in_a_process_of_its_own(contenders: Contenders) ->
 
 
 def test_who_is_far_behind_has_fewer_turns() -> None:
-    turns = {"first": 0, "close": 0, "behind": 0}
+    turns = {"first": 0, "ahead": 0, "close": 0, "behind": 0}
 
     def timed(name: str, seconds: list[float]) -> Callable[[], float]:
         def take() -> float:
@@ -61,9 +61,10 @@ def test_who_is_far_behind_has_fewer_turns() -> None:
 
         return take
 
-    calls = {"first": timed("first", [1.0]), "close": timed("close", [2.0, 2.5, 9.0]), "behind": timed("behind", [3.5])}
-    assert medians(calls, 9, 10) == {"first": 1.0, "close": 2.5, "behind": 3.5}
-    assert turns == {"first": 9, "close": 9, "behind": 3}
+    times = {"first": [1.0], "ahead": [0.3], "close": [2.0, 2.5, 9.0], "behind": [3.5]}
+    calls = {name: timed(name, seconds) for name, seconds in times.items()}
+    assert medians(calls, 9, 10) == {"first": 1.0, "ahead": 0.3, "close": 2.5, "behind": 3.5}
+    assert turns == {"first": 9, "ahead": 9, "close": 9, "behind": 3}
     assert medians(calls, 9, 0)["first"] == 1.0, "five rounds at least, whatever the time"
     assert turns["first"] == 9 + 5
 

@@ -45,7 +45,7 @@ class Problem:
     @property
     def reads_memory(self) -> bool:
         """Whether reading keys and values, and not the operations, takes the time: one query uses each only once."""
-        return bool(self.q.shape[-2] == 1)
+        return bool(self.lengths is None and self.q.shape[-2] == 1)
 
 
 @dataclass(frozen=True)

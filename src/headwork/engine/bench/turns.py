@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-FAR_BEHIND = 3  # times the fastest
+FAR_BEHIND = 3  # times as long
 TIMED = 0.04  # seconds, about, that a turn is timed, after as many that are not
 
 
@@ -34,7 +34,8 @@ def calls_within(seconds: float, call: Callable[[], Any]) -> int:
 def medians(turns: Mapping[str, Callable[[], float]], rounds: int, budget: float) -> dict[str, float]:
     """Seconds per call of each: the median over rounds in which each has its turn.
 
-    Who is far behind after a few rounds has no more turns: they would take the time of those that are close.
+    Who is far behind the first of them after a few rounds has no more turns: they would take the time of those that are
+    close.
     """
     taken: dict[str, list[float]] = {name: [] for name in turns}
     left = list(turns)
@@ -43,8 +44,8 @@ def medians(turns: Mapping[str, Callable[[], float]], rounds: int, budget: float
         if done >= 5 and time.perf_counter() - begun > budget:
             break
         if done == 3:
-            so_far = {name: statistics.median(times) for name, times in taken.items()}
-            left = [name for name in turns if so_far[name] < FAR_BEHIND * min(so_far.values())]
+            so_far = [statistics.median(times) for times in taken.values()]
+            left = [name for name, seconds in zip(turns, so_far, strict=True) if seconds < FAR_BEHIND * so_far[0]]
         for name in left:
             taken[name].append(turns[name]())
     return {name: statistics.median(times) for name, times in taken.items()}
