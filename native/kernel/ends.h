@@ -48,9 +48,9 @@ template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0
         const Lane &lane = panel.lane[i];
         panel.all_first = most(panel.all_first, lane.first);
         panel.all_last = least(panel.all_last, lane.last);
-        if (lane.first == lane.last) continue;
-        panel.first = least(panel.first, lane.first);
+        if (lane.first < lane.last) panel.first = least(panel.first, lane.first);
         panel.last = most(panel.last, lane.last);
+        panel.ends[i / W<T>] = panel.last;
     }
     with_type<T>(call.q.type, [&](auto stored) { pack_queries<T, typename decltype(stored)::Type>(panel, call); });
     clear(panel, call.d_v);

@@ -23,6 +23,7 @@ template <class T> struct Panel {
     bool fresh;                  // nothing read so far
     int64_t first, last;         // keys that some lane reads
     int64_t all_first, all_last; // keys that every lane reads
+    int64_t ends[max_vectors];   // no lane of this vector, or of one before it, reads from here on
     T *q;                        // d_k × lanes, times scale · log2 e
     T *o;                        // d_v × lanes, then the rows `top` and `sum`
 };
@@ -47,9 +48,10 @@ enum class Kind { plain, hidden, general };
 
 template <class T, int NV> HW_INLINE T *tops(const Panel<T> &panel, int64_t d_v) { return panel.o + d_v * NV * W<T>; }
 
-template <class T, int NV, int KT> HW_INLINE void hide(Vec<T> (&s)[KT][NV], const Visible<T> &seen, int64_t j) {
+// The functions of a tile leave out its first `skip` vectors: near the diagonal those have read all they may.
+template <class T, int NV, int KT, int skip = 0> HW_INLINE void hide(Vec<T> (&s)[KT][NV], const Visible<T> &seen, int64_t j) {
     constexpr int sign = 8 * sizeof(T) - 1;
-    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) {
+    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = skip; v < NV; ++v) {
         BitVec<T> bits;
         __builtin_memcpy(&bits, &seen.bits[(j + i) / word][v * W<T>], sizeof bits);
         bits <<= static_cast<typename Shape<T>::Bits>(sign - (j + i) % word);
@@ -73,26 +75,29 @@ template <class T, int NV, int KT> HW_INLINE void adjust(Vec<T> (&s)[KT][NV], co
 }
 
 // s = scores − top, hidden ones −∞.
-template <class T, int NV, int KT, Kind kind>
+template <class T, int NV, int KT, Kind kind, int skip = 0>
 HW_INLINE void score_tile(Vec<T> (&s)[KT][NV], const Panel<T> &panel, const Block<T> &block, const Vec<T> (&top)[NV], int64_t j) {
     // Starting the sums at −top would save the subtraction, but round every step to the size of `top`.
-    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) s[i][v] = Vec<T>{};
-    dot_tile<T, NV, KT>(s, panel.q, block.k + j * block.k_row, block.k_row, block.d_k);
+    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = skip; v < NV; ++v) s[i][v] = Vec<T>{};
+    dot_tile<T, NV, KT, skip>(s, panel.q, block.k + j * block.k_row, block.k_row, block.d_k);
     if constexpr (kind == Kind::general) adjust<T, NV, KT>(s, block, j);
-    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) s[i][v] -= top[v];
-    if constexpr (kind != Kind::plain) hide<T, NV, KT>(s, *block.seen, j);
+    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = skip; v < NV; ++v) s[i][v] -= top[v];
+    if constexpr (kind != Kind::plain) hide<T, NV, KT, skip>(s, *block.seen, j);
 }
 
-template <class T, int NV, int KT> HW_INLINE void highest(Vec<T> (&high)[NV], const Vec<T> (&s)[KT][NV]) {
-    HW_UNROLL for (int v = 0; v < NV; ++v) high[v] = s[0][v];
+template <class T, int NV, int KT, int skip = 0> HW_INLINE void highest(Vec<T> (&high)[NV], const Vec<T> (&s)[KT][NV]) {
+    HW_UNROLL for (int v = skip; v < NV; ++v) high[v] = s[0][v];
     HW_UNROLL for (int i = 1; i < KT; ++i)
-        HW_UNROLL for (int v = 0; v < NV; ++v) high[v] = larger<T>(s[i][v], high[v]);
+        HW_UNROLL for (int v = skip; v < NV; ++v) high[v] = larger<T>(s[i][v], high[v]);
 }
 
-// p = 2^s; hidden ones are exactly 0.
-template <class T, int NV, int KT, Kind kind> HW_INLINE void emit(const Vec<T> (&s)[KT][NV], T *p) {
-    HW_UNROLL for (int i = 0; i < KT; ++i) HW_UNROLL for (int v = 0; v < NV; ++v)
-        store<T>(p + (i * NV + v) * W<T>, kind == Kind::plain ? exp2_or_tiny<T>(s[i][v]) : exp2<T>(s[i][v]));
+// p = 2^s; hidden ones are exactly 0, and so are those of the vectors left out.
+template <class T, int NV, int KT, Kind kind, int skip = 0> HW_INLINE void emit(const Vec<T> (&s)[KT][NV], T *p) {
+    HW_UNROLL for (int i = 0; i < KT; ++i) {
+        HW_UNROLL for (int v = 0; v < skip; ++v) store<T>(p + (i * NV + v) * W<T>, Vec<T>{});
+        HW_UNROLL for (int v = skip; v < NV; ++v)
+            store<T>(p + (i * NV + v) * W<T>, kind == Kind::plain ? exp2_or_tiny<T>(s[i][v]) : exp2<T>(s[i][v]));
+    }
 }
 
 template <class T> HW_INLINE void scale_rows(T *rows, int64_t count, int64_t stride, Vec<T> factor) {
@@ -127,33 +132,40 @@ __attribute__((noinline, cold)) void rebase_tile(Panel<T> &panel, const Block<T>
     emit<T, NV, KT, kind>(s, block.p + j * lanes);
 }
 
-template <class T, int NV, int KT, Kind kind>
+template <class T, int NV, int KT, Kind kind, int skip>
 HW_INLINE void weigh_tile(Panel<T> &panel, const Block<T> &block, int64_t done, int64_t j) {
     constexpr int lanes = NV * W<T>;
     if (__builtin_expect(panel.fresh, 0)) return rebase_tile<T, NV, KT, kind>(panel, block, done, j);
     T *const tops_row = tops<T, NV>(panel, block.d_v);
     Vec<T> s[KT][NV], high[NV], top[NV];
-    HW_UNROLL for (int v = 0; v < NV; ++v) top[v] = load<T>(tops_row + v * W<T>);
-    score_tile<T, NV, KT, kind>(s, panel, block, top, j);
-    highest<T, NV, KT>(high, s);
+    HW_UNROLL for (int v = skip; v < NV; ++v) top[v] = load<T>(tops_row + v * W<T>);
+    score_tile<T, NV, KT, kind, skip>(s, panel, block, top, j);
+    highest<T, NV, KT, skip>(high, s);
     IVec<T> above{};
-    HW_UNROLL for (int v = 0; v < NV; ++v) above |= high[v] > T(headroom);
+    HW_UNROLL for (int v = skip; v < NV; ++v) above |= high[v] > T(headroom);
     if (__builtin_expect(any<T>(above), 0)) return rebase_tile<T, NV, KT, kind>(panel, block, done, j);
-    emit<T, NV, KT, kind>(s, block.p + j * lanes);
+    emit<T, NV, KT, kind, skip>(s, block.p + j * lanes);
 }
 
 // The weights of the keys [from, to) of the block; those from `done` on are not mixed yet.
-template <class T, int NV, Kind kind>
+template <class T, int NV, Kind kind, int KT = tile_of<NV>, int skip = 0>
 void weigh(Panel<T> &panel, const Block<T> &block, int64_t done, int64_t from, int64_t to) {
-    constexpr int KT = tile_of<NV>;
     int64_t j = from;
     for (; j + KT <= to; j += KT) {
         for (int64_t i = 0; i < block.lines; ++i) block.next_k.template fetch<1>(), block.next_v.template fetch<1>();
-        weigh_tile<T, NV, KT, kind>(panel, block, done, j);
+        weigh_tile<T, NV, KT, kind, skip>(panel, block, done, j);
     }
     if constexpr (KT > 4)
-        for (; j + 4 <= to; j += 4) weigh_tile<T, NV, 4, kind>(panel, block, done, j);
-    for (; j < to; ++j) weigh_tile<T, NV, 1, kind>(panel, block, done, j);
+        for (; j + 4 <= to; j += 4) weigh_tile<T, NV, 4, kind, skip>(panel, block, done, j);
+    for (; j < to; ++j) weigh_tile<T, NV, 1, kind, skip>(panel, block, done, j);
+}
+
+// The same near the diagonal, where one vector after the other has read all it may.
+template <class T, int NV, int skip = 0>
+void weigh_edge(Panel<T> &panel, const Block<T> &block, int64_t done, int64_t from, const Ends<NV> &ends) {
+    const int64_t to = done + ends.of[skip];
+    weigh<T, NV, Kind::hidden, edge_tile<NV - skip>, skip>(panel, block, done, from, to);
+    if constexpr (skip + 1 < NV) weigh_edge<T, NV, skip + 1>(panel, block, done, to, ends);
 }
 
 } // namespace headwork::HW_CPU

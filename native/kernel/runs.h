@@ -6,38 +6,47 @@
 
 namespace headwork::HW_CPU {
 
-template <class T> bool finite(const T *row, int64_t count) {
-    Vec<T> sum{};
-    int64_t c = 0;
-    for (; c + W<T> <= count; c += W<T>) sum += load<T>(row + c) * T(0);
+// Whether all the values of the rows [from, to) are finite: their sum times 0 is then 0.
+template <class T> bool finite(const Block<T> &block, int64_t from, int64_t to) {
+    constexpr int64_t chains = 4; // a sum waits for the one before it
+    Vec<T> sum[chains] = {};
     T rest = 0;
-    for (; c < count; ++c) rest += row[c] * T(0);
-    return !any<T>(sum != sum) && rest == rest;
+    for (const T *row = block.v + from * block.v_row; from < to; ++from, row += block.v_row) {
+        int64_t c = 0;
+        for (; c + chains * W<T> <= block.d_v; c += chains * W<T>)
+            HW_UNROLL for (int i = 0; i < chains; ++i) sum[i] += load<T>(row + c + i * W<T>) * T(0);
+        for (; c + W<T> <= block.d_v; c += W<T>) sum[0] += load<T>(row + c) * T(0);
+        for (; c < block.d_v; ++c) rest += row[c] * T(0);
+    }
+    sum[0] += sum[1] + (sum[2] + sum[3]);
+    return !any<T>(sum[0] != sum[0]) && rest == rest;
 }
 
 template <class T> bool finite_up_to(const Block<T> &block, int64_t to) {
     int64_t &known = block.finite_rows;
-    while (known < to && finite(block.v + known * block.v_row, block.d_v)) ++known;
+    if (known < to && finite(block, known, to)) known = to;
     return known >= to;
 }
 
-template <class T> bool finite_between(const Block<T> &block, int64_t from, int64_t to) {
-    for (int64_t j = most(from, block.finite_rows); j < to; ++j)
-        if (!finite(block.v + j * block.v_row, block.d_v)) return false;
-    return true;
+template <int NV> HW_INLINE Ends<NV> all_to(int64_t end) {
+    Ends<NV> ends;
+    for (int64_t &one : ends.of) one = end;
+    return ends;
+}
+
+template <class T, int NV> void mix_finite(Panel<T> &panel, const Block<T> &block, int64_t from, const Ends<NV> &ends) {
+    constexpr int lanes = NV * W<T>;
+    mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, ends, block.d_v);
 }
 
 // Where some lanes do not read a key, its value must not reach them even as 0 · NaN: rows of values that are not finite
 // are left out of the product and added lane by lane.
-template <class T, int NV>
-void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to, bool finite_values) {
+template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
     constexpr int lanes = NV * W<T>;
-    if (finite_values)
-        return mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
     for (int64_t j = from; j < to; ++j) {
         const T *value = block.v + j * block.v_row;
         T *copy = block.v_clean + (j - from) * block.d_v;
-        const bool fine = finite(value, block.d_v);
+        const bool fine = finite(block, j, j + 1);
         for (int64_t c = 0; c < block.d_v; ++c) {
             copy[c] = fine ? value[c] : 0;
             for (int i = 0; i < lanes && !fine; ++i)
@@ -45,7 +54,7 @@ void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to
                     panel.o[c * lanes + i] += block.p[j * lanes + i] * value[c];
         }
     }
-    mix<T, NV>(panel.o, block.p + from * lanes, block.v_clean, block.d_v, to - from, block.d_v);
+    mix<T, NV>(panel.o, block.p + from * lanes, block.v_clean, block.d_v, all_to<NV>(to - from), block.d_v);
 }
 
 // The raw scores of the whole block into the rows of the weights array, to be finished with the panel.
@@ -66,11 +75,9 @@ template <class T, int NV> void keep_raw(const Panel<T> &panel, const Block<T> &
 }
 
 template <class T, int NV, Kind kind> void work_run(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
-    constexpr int lanes = NV * W<T>;
     weigh<T, NV, kind>(panel, block, from, from, to);
-    if constexpr (kind == Kind::plain)
-        mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, to - from, block.d_v);
-    else mix_hidden<T, NV>(panel, block, from, to, finite_up_to(block, to));
+    if (kind == Kind::plain || finite_up_to(block, to)) mix_finite<T, NV>(panel, block, from, all_to<NV>(to - from));
+    else mix_hidden<T, NV>(panel, block, from, to);
     if constexpr (kind == Kind::general)
         if (block.raw) keep_raw<T, NV>(panel, block, from, to);
 }
@@ -84,12 +91,19 @@ template <class T, int NV> void work_range(Panel<T> &panel, const Block<T> &bloc
     // Whole tiles on both sides of the edges.
     inner = least(from + (inner - from + KT - 1) / KT * KT, to);
     outer = inner + most<int64_t>(outer - inner, 0) / KT * KT;
-    see_range(*block.seen, panel.lane, panel.count, lanes, block.start, from, inner);
-    see_range(*block.seen, panel.lane, panel.count, lanes, block.start, outer, to);
+    const auto see = [&](int64_t first, int64_t last) {
+        see_range(*block.seen, panel.lane, panel.count, lanes, block.start, first, last);
+    };
+    see(from, inner);
+    see(outer, to);
+    Ends<NV> ends; // counted from `from`
+    for (int v = 0; v < NV; ++v) ends.of[v] = most(outer, least(to, panel.ends[v] - block.start)) - from;
     weigh<T, NV, Kind::hidden>(panel, block, from, from, inner);
     weigh<T, NV, Kind::plain>(panel, block, from, inner, outer);
-    weigh<T, NV, Kind::hidden>(panel, block, from, outer, to);
-    mix_hidden<T, NV>(panel, block, from, to, finite_between(block, from, inner) && finite_between(block, outer, to));
+    weigh_edge<T, NV>(panel, block, from, outer, ends);
+    if (finite(block, from, inner) && finite(block, outer, to)) return mix_finite<T, NV>(panel, block, from, ends);
+    see(inner, outer);
+    mix_hidden<T, NV>(panel, block, from, to);
 }
 
 // Masks: words of 32 keys that no lane reads are skipped, and those that all read need no mask.

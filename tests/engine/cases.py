@@ -61,12 +61,9 @@ def differences(a: Array, b: Array) -> Array:
 
 
 def assert_as_good_as_plain(got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
-    """At most twice the error of plain NumPy at the same precision, and half a last place of the terms.
-
-    The half is for small samples and narrow windows, where plain NumPy may get nearly every number right by luck.
-    """
+    """At most twice the error of plain NumPy at the same precision, and what luck may do in so small a sample."""
     errors = Errors(got, q, k, v, **options)
-    assert errors.ours <= 2 * errors.plain + errors.last_place / 2
+    assert errors.ours <= 2 * errors.plain + max(errors.luck / np.sqrt(max(got.size, 1)), errors.last_place / 2)
     assert errors.no_entry_is_far_off
 
 
@@ -83,13 +80,19 @@ class Errors:
 
     The largest error is no measure: it sits in a row or two where few keys count, and of two equally good computations
     either may have three times the other's over a thousand rows. It is only held to last places of the terms.
+
+    Where two keys count alike, a last place of a score of 15 moves an output by several of its own. Which of two equally
+    good computations that hits is luck.
     """
 
     def __init__(self, got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
-        finer, _, _ = oracle.attention(q, k, v, **options)
+        finer, lse, _ = oracle.attention(q, k, v, **options)
         plain = oracle.plain(q, k, v, **options).astype(q.dtype)
         if options.get("layout") == "bshd" and q.ndim > 2:
             got = got.swapaxes(-2, -3)
         self.ours, self.plain = spread(got, finer), spread(plain, finer)
-        self.last_place = eps(q.dtype) * float(np.abs(v[np.isfinite(v)].astype(np.float64)).max(initial=0))
-        self.no_entry_is_far_off = distance(got, finer) <= 2 * distance(plain, finer) + 2 * self.last_place
+        value = float(np.abs(v[np.isfinite(v)].astype(np.float64)).max(initial=0))
+        score = float(np.abs(lse[np.isfinite(lse)]).max(initial=0))  # those that count are about as large
+        self.last_place = eps(q.dtype) * value
+        self.luck = 2 * (self.last_place + score * eps(accumulates(q.dtype)) * value)
+        self.no_entry_is_far_off = distance(got, finer) <= 2 * distance(plain, finer) + self.luck

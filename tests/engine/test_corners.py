@@ -60,6 +60,18 @@ def test_causal_order_and_windows_stop_a_bad_value_at_its_edge(bad: float) -> No
         assert distance(out, oracle.attention(q, k, spoilt, **options)[0]) < 1e-6
 
 
+def test_two_bad_values_each_fill_the_rows_that_read_them() -> None:
+    """One at the edge of a panel, one well inside what all its rows read."""
+    q, k, v = draws(np.random.default_rng(9), *[(1, 96, 8)] * 3)
+    rows = np.arange(96)
+    for inside, edge in ((3, 50), (27, 61), (40, 95), (61, 3)):
+        spoilt = v.copy()
+        spoilt[0, inside, 0], spoilt[0, edge, 1] = NAN, INF
+        out = attention(q, k, spoilt, causal=True)
+        assert (np.isfinite(out[0, :, 0]) == (rows < inside)).all()
+        assert (np.isfinite(out[0, :, 1]) == (rows < edge)).all()
+
+
 def test_a_visible_nan_fills_the_rows_that_read_it_and_no_other() -> None:
     q, k, v = draws(np.random.default_rng(5), *[(1, 50, 8)] * 3)
     q[0, 7, 3] = NAN
