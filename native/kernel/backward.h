@@ -87,10 +87,11 @@ template <class T> struct BackwardWorker {
 
     void add_tile() {
         const T *const q = queries.q + tile.row0 * d_k, *const dout = queries.dout + tile.row0 * d_v;
-        if (of.dv.data) add_product<T>(dv, d_v, keys.padded, d_v, {tile.p, 1, tile_keys}, dout, d_v, tile.rows);
-        if (of.dk.data) add_product<T>(dk, d_k, keys.padded, d_k, {tile.ds, 1, tile_keys}, q, d_k, tile.rows);
-        if (of.dq.data)
-            add_product<T>(dq + tile.row0 * d_k, d_k, tile.rows, d_k, {tile.ds, tile_keys, 1}, keys.k, d_k, keys.padded);
+        const auto of_keys = [this](int64_t first, int64_t) { return Span{tile.first_row[first], tile.rows}; };
+        const auto of_rows = [this](int64_t, int64_t last) { return Span{0, tile.last_key[last]}; };
+        if (of.dv.data) add_product<T>(dv, d_v, keys.padded, d_v, {tile.p, 1, tile_keys}, dout, d_v, of_keys);
+        if (of.dk.data) add_product<T>(dk, d_k, keys.padded, d_k, {tile.ds, 1, tile_keys}, q, d_k, of_keys);
+        if (of.dq.data) add_product<T>(dq + tile.row0 * d_k, d_k, tile.rows, d_k, {tile.ds, tile_keys, 1}, keys.k, d_k, of_rows);
     }
 
     // The same where a row is not finite and some keys are hidden from some queries: 0 · NaN is not 0.

@@ -19,6 +19,8 @@ template <class T> struct Tile {
     int64_t row0, rows; // of the queries
     bool clean;   // nothing hidden can spoil a sum
     typename Shape<T>::Int reads_from[tile_rows], reads_to[tile_rows]; // the keys of the block that each row may read
+    int64_t first_row[tile_keys]; // no row before this one reads the key, or one after it
+    int64_t last_key[tile_rows];  // neither this row nor one before it reads this key, or one after it
 
     void carve(Carve &from, const hw_attention &of) {
         call = &of;
@@ -46,6 +48,7 @@ template <class T> struct Tile {
     bool work(const Queries<T> &queries, const Keys<T> &keys) {
         const Seen seen = how_seen(queries, keys);
         clean = seen == Seen::all || (keys.finite && queries.finite);
+        reach(keys.padded, seen == Seen::range && clean);
         if (seen == Seen::all) weigh<Seen::all>(queries, keys);
         else if (seen == Seen::range) weigh<Seen::range>(queries, keys);
         else if (see(queries, keys)) weigh<Seen::general>(queries, keys);
@@ -74,18 +77,31 @@ template <class T> struct Tile {
         return call->mask.data || cap > 0 ? Seen::general : all ? Seen::all : Seen::range;
     }
 
+    // If `narrow`, nothing is worked out past the diagonal of causal order, and p and ds are left as they are there.
+    void reach(int64_t padded, bool narrow) {
+        int64_t row = 0, key = narrow ? 0 : padded;
+        for (int64_t j = 0; j < padded; ++j) {
+            while (narrow && row < rows && reads_to[row] <= j) ++row;
+            first_row[j] = row;
+        }
+        for (int64_t r = 0; r < rows; ++r) last_key[r] = key = most<int64_t>(key, reads_to[r]);
+    }
+
     template <Seen seen> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
         const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>), group = group_keys<T>;
         const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
+        // Whole tiles, whatever the height of the products that read p and ds.
+        const auto rows_of = [this](int64_t g) { return Span{first_row[g] / accumulators * accumulators, rows}; };
+        const auto all_of = [](int64_t terms) { return [=](int64_t, int64_t) { return Span{0, terms}; }; };
         for (int64_t g = 0; g < keys.padded; g += group)
-            columns_of_product<T, 3>(rows, q, keys.k_turned + g * d_k, group, call->d_k,
+            columns_of_product<T, 3>(rows_of(g), q, keys.k_turned + g * d_k, group, all_of(call->d_k),
                                      [&, g](int64_t r, int v, Vec<T> s) HW_LAMBDA {
                                          const T lse = queries.lse[row0 + r], rest = queries.rest[row0 + r];
                                          const int64_t key = g + v * W<T>, at = r * tile_keys + key;
                                          store<T>(p + at, weight<seen>(s, at, lse, rest, r, key));
                                      });
         for (int64_t g = 0; g < keys.padded; g += group)
-            columns_of_product<T, 3>(rows, dout, keys.v_turned + g * d_v, group, call->d_v,
+            columns_of_product<T, 3>(rows_of(g), dout, keys.v_turned + g * d_v, group, all_of(call->d_v),
                                      [&, g](int64_t r, int v, Vec<T> dp) HW_LAMBDA {
                                          const int64_t at = r * tile_keys + g + v * W<T>;
                                          const Vec<T> here = load<T>(p + at), slope = here * (dp - queries.delta[row0 + r]);

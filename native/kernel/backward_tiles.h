@@ -24,34 +24,40 @@ HW_INLINE void product_tile(Vec<T> (&sum)[R][NV], Terms<T> a, const T *b, int64_
     }
 }
 
-// NV vectors of columns of a·b, handed to take(row, vector, sum) as they are done. By itself, so that nothing a caller
-// keeps in registers takes them from the sums.
-template <class T, int NV, class Take>
-__attribute__((noinline)) void columns_of_product(int64_t rows, Terms<T> a, const T *b, int64_t b_row, int64_t terms, Take take) {
+struct Span {
+    int64_t from, to;
+};
+
+// NV vectors of columns of a·b for some rows, handed to take(row, vector, sum) as they are done; the rows from `first` to
+// `last` have the terms span(first, last). By itself, so that nothing a caller keeps in registers takes them from the sums.
+template <class T, int NV, class Spans, class Take>
+__attribute__((noinline)) void columns_of_product(Span rows, Terms<T> a, const T *b, int64_t b_row, Spans span, Take take) {
     constexpr int R = tile_of<NV>;
-    for (int64_t r = 0; r < rows; r += R, a.data += R * a.row) {
+    for (int64_t r = rows.from; r < rows.to; r += R) {
+        const Span terms = span(r, r + R - 1);
+        const Terms<T> from{a.data + r * a.row + terms.from * a.step, a.row, a.step};
         Vec<T> sum[R][NV] = {};
-        product_tile<T, NV, R>(sum, a, b, b_row, terms);
+        product_tile<T, NV, R>(sum, from, b + terms.from * b_row, b_row, terms.to - terms.from);
         HW_UNROLL for (int i = 0; i < R; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) take(r + i, v, sum[i][v]);
     }
 }
 
 // NV vectors of columns of c += a·b. The terms are summed by themselves before they are added, as in mix_tile.
-template <class T, int NV>
-HW_INLINE void add_columns(T *c, int64_t c_row, int64_t rows, Terms<T> a, const T *b, int64_t b_row, int64_t terms) {
-    columns_of_product<T, NV>(rows, a, b, b_row, terms,
+template <class T, int NV, class Spans>
+HW_INLINE void add_columns(T *c, int64_t c_row, int64_t rows, Terms<T> a, const T *b, int64_t b_row, Spans span) {
+    columns_of_product<T, NV>({0, rows}, a, b, b_row, span,
                               [=](int64_t r, int v, Vec<T> sum) HW_LAMBDA { add_to<T>(c + r * c_row + v * W<T>, sum); });
 }
 
 // c (rows × columns) += a·b. `rows` is a multiple of `accumulators`, `columns` of W.
-template <class T>
-void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a, const T *b, int64_t b_row, int64_t terms) {
+template <class T, class Spans>
+void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a, const T *b, int64_t b_row, Spans span) {
     for (int64_t done = 0; done < columns;) {
         const int64_t left = (columns - done) / W<T>; // a rest of four vectors is two and two: one alone runs at half speed
         const int64_t taken = left == 3 || left > 4 ? 3 : least<int64_t>(left, 2);
-        if (taken == 3) add_columns<T, 3>(c + done, c_row, rows, a, b + done, b_row, terms);
-        else if (taken == 2) add_columns<T, 2>(c + done, c_row, rows, a, b + done, b_row, terms);
-        else add_columns<T, 1>(c + done, c_row, rows, a, b + done, b_row, terms);
+        if (taken == 3) add_columns<T, 3>(c + done, c_row, rows, a, b + done, b_row, span);
+        else if (taken == 2) add_columns<T, 2>(c + done, c_row, rows, a, b + done, b_row, span);
+        else add_columns<T, 1>(c + done, c_row, rows, a, b + done, b_row, span);
         done += taken * W<T>;
     }
 }
