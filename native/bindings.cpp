@@ -167,15 +167,15 @@ void work_out_plain(const View &q, const View &k, const View &v, const View &out
 }
 
 nb::object plain(nb::handle q, nb::handle k, nb::handle v, bool causal, int threads) {
-    static PyTypeObject *const ndarray = (PyTypeObject *)nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-    static PyObject *const empty_like = nb::object(nb::module_::import_("numpy").attr("empty_like")).release().ptr();
     for (nb::handle array : {q, k, v})
-        if (Py_TYPE(array.ptr()) != ndarray) return nb::none();
-    const View q_view(q), k_view(k), v_view(v);
-    if (q_view.known_type() == HW_BFLOAT16 || !is_plain(q_view, k_view, v_view, causal)) return nb::none();
-    const nb::object out = nb::steal(PyObject_CallOneArg(empty_like, q.ptr()));
+        if (!PyArray_CheckExact(array.ptr())) return nb::none();
+    const auto array = [](nb::handle object) { return reinterpret_cast<PyArrayObject *>(object.ptr()); };
+    const View q_view(array(q)), k_view(array(k)), v_view(array(v));
+    if (!is_plain(q_view, k_view, v_view, causal)) return nb::none();
+    const nb::object out = nb::steal(PyArray_NewLikeArray(array(q), NPY_KEEPORDER, nullptr, 0));
     if (!out.is_valid()) throw nb::python_error();
-    work_out_plain(q_view, k_view, v_view, View(out, true), causal, 1 / std::sqrt(static_cast<double>(q_view.size(1))), threads);
+    const double scale = 1 / std::sqrt(static_cast<double>(q_view.size(1)));
+    work_out_plain(q_view, k_view, v_view, View(array(out)), causal, scale, threads);
     return out;
 }
 
@@ -190,6 +190,7 @@ bool plain_tensors(nb::handle q, nb::handle k, nb::handle v, nb::handle out, boo
 } // namespace
 
 NB_MODULE(_native, module) {
+    if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
     module.def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
                nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("swapped"),
                nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),

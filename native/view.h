@@ -1,9 +1,12 @@
-// An array of Python, seen from C++: through the buffer protocol, as NumPy's are, or through the table of functions that
-// DLPack has frameworks leave on their tensors' type.
+// An array of Python, seen from C++: as NumPy lays it down; through the buffer protocol; or through the table of functions
+// that DLPack has frameworks leave on their tensors' type.
 #ifndef HEADWORK_VIEW_H
 #define HEADWORK_VIEW_H
 
 #include <nanobind/nanobind.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_25_API_VERSION
+#include <numpy/arrayobject.h>
 
 #include "attention.h"
 
@@ -23,6 +26,18 @@ inline int type_of(const char *format) {
     case 'e': return HW_FLOAT16;
     case 'H': return HW_BFLOAT16;
     case '?': return HW_BOOL;
+    default: return unknown;
+    }
+}
+
+// bfloat16 is a type of another package's making, which has no number of its own.
+inline int type_of(PyArrayObject *array) {
+    if (!PyArray_ISNOTSWAPPED(array)) return unknown;
+    switch (PyArray_TYPE(array)) {
+    case NPY_FLOAT32: return HW_FLOAT32;
+    case NPY_FLOAT64: return HW_FLOAT64;
+    case NPY_FLOAT16: return HW_FLOAT16;
+    case NPY_BOOL: return HW_BOOL;
     default: return unknown;
     }
 }
@@ -80,12 +95,19 @@ class View {
             throw nb::type_error("neither an array with a buffer nor a tensor on the CPU");
         }
     }
-    // A view to look at, of no known type where the object is nothing that can be seen.
-    explicit View(nb::handle object) {
-        if (!PyObject_CheckBuffer(object.ptr())) see_tensor(object);
-        else if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_FULL_RO) != 0) PyErr_Clear();
-        else see_buffer();
+    // An array of NumPy's that somebody holds as long as it is viewed: in a tenth of the time.
+    explicit View(PyArrayObject *array) {
+        static_assert(sizeof(npy_intp) == sizeof(int64_t));
+        there_ = true;
+        data_ = PyArray_DATA(array);
+        rank_ = PyArray_NDIM(array);
+        shape_ = reinterpret_cast<const int64_t *>(PyArray_DIMS(array));
+        strides_ = reinterpret_cast<const int64_t *>(PyArray_STRIDES(array));
+        item_size_ = PyArray_ITEMSIZE(array);
+        type_ = type_of(array);
     }
+    // A tensor to look at, of no known type where the object is nothing that can be seen.
+    explicit View(nb::handle object) { see_tensor(object); }
     View(const View &) = delete;
     View &operator=(const View &) = delete;
     ~View() {
