@@ -72,7 +72,7 @@ struct Group {
     void lanes_from(Lane *lanes, int64_t from, int64_t count) const {
         int64_t token = from / heads, head = from % heads;
         for (int64_t i = 0; i < count; ++i) {
-            lanes[i] = lane(token, head);
+            lanes[i] = i < heads ? lane(token, head) : following(lanes[i - heads], token);
             if (++head < heads) continue;
             head = 0;
             ++token;
@@ -82,17 +82,35 @@ struct Group {
     // One token of one head of the group.
     Lane lane(int64_t token, int64_t of_group) const {
         const int64_t head = head0 + of_group;
-        const int64_t row = span.token0 + token, position = token + span.offset;
+        const int64_t row = span.token0 + token;
         Lane lane;
         lane.q = place(call->q, q, head, row);
         lane.mask = place(call->mask, mask, head, row);
         lane.out = place(call->out, out, head, row);
         lane.lse = place(call->lse, lse, head, row);
         lane.weights = place(call->weights, weights, head, row);
+        see(lane, token);
+        return lane;
+    }
+
+  private:
+    // The lane of the same head one token on.
+    Lane following(Lane lane, int64_t token) const {
+        lane.q += call->q.row;
+        lane.mask += call->mask.row;
+        lane.out += call->out.row;
+        lane.lse += call->lse.row;
+        lane.weights += call->weights.row;
+        see(lane, token);
+        return lane;
+    }
+
+    // The keys that a token may read.
+    void see(Lane &lane, int64_t token) const {
+        const int64_t position = token + span.offset;
         lane.first = call->left < 0 ? 0 : most<int64_t>(0, position - call->left);
         lane.last = call->right < 0 ? span.keys : least<int64_t>(span.keys, position + call->right + 1);
         if (lane.last <= lane.first) lane.first = lane.last = 0;
-        return lane;
     }
 };
 

@@ -30,16 +30,10 @@ template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attentio
     }
 }
 
-template <class T> void clear(Panel<T> &panel, int64_t d_v) {
-    const int64_t lanes = panel.vectors * W<T>;
-    for (int64_t i = 0; i < (d_v + 2) * lanes; i += W<T>) store<T>(panel.o + i, Vec<T>{});
-    for (int64_t i = 0; i < lanes; i += W<T>) store<T>(panel.o + d_v * lanes + i, splat<T>(-infinity<T>));
-}
-
 template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count) {
     const hw_attention &call = *group.call;
     panel.count = count;
-    panel.fresh = true;
+    panel.fresh = panel.empty = true;
     panel.vectors = (count + W<T> - 1) / W<T>;
     panel.first = panel.all_last = group.span.keys;
     panel.last = panel.all_first = 0;
@@ -53,7 +47,11 @@ template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0
         panel.ends[i / W<T>] = panel.last;
     }
     with_type<T>(call.q.type, [&](auto stored) { pack_queries<T, typename decltype(stored)::Type>(panel, call); });
-    clear(panel, call.d_v);
+    T *const tops = panel.o + call.d_v * panel.vectors * W<T>, *const sums = tops + panel.vectors * W<T>;
+    for (int i = 0; i < panel.vectors * W<T>; i += W<T>) {
+        store<T>(tops + i, splat<T>(-infinity<T>));
+        store<T>(sums + i, Vec<T>{});
+    }
 }
 
 // Writes lanes · 1/sum as rows; odd[lane] where a number came out that is not finite.

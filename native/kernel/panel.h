@@ -21,12 +21,20 @@ template <class T> struct Panel {
     Lane lane[max_lanes<T>];
     int count, vectors;
     bool fresh;                  // nothing read so far
+    bool empty;                  // o not written so far
     int64_t first, last;         // keys that some lane reads
     int64_t all_first, all_last; // keys that every lane reads
     int64_t ends[max_vectors];   // no lane of this vector, or of one before it, reads from here on
     T *q;                        // d_k × lanes, times scale · log2 e
     T *o;                        // d_v × lanes, then the rows `top` and `sum`
 };
+
+// Zeros, where nothing was written to o.
+template <class T> void fill(Panel<T> &panel, int64_t d_v) {
+    if (!panel.empty) return;
+    panel.empty = false;
+    for (int64_t i = 0; i < d_v * panel.vectors * W<T>; i += W<T>) store<T>(panel.o + i, Vec<T>{});
+}
 
 // One block of keys, and scratch for the weights of one panel on it.
 template <class T> struct Block {

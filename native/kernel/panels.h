@@ -125,6 +125,7 @@ template <class T> struct PanelWorker {
             look_ahead(group, least(key_block, last - block.start - key_block), item.panels);
             for (int64_t i = 0; i < item.panels; ++i) work_panel(panel[i], group.span.keys);
         }
+        for (int64_t i = 0; i < item.panels; ++i) fill(panel[i], of.d_v);
         for (int64_t i = 0; i < item.panels; ++i)
             if (call.plan.parts == 1 || hand_in(panel[i], item, item.slot + i)) finish(panel[i], group, wide);
     }

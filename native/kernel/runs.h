@@ -36,13 +36,15 @@ template <int NV> HW_INLINE Ends<NV> all_to(int64_t end) {
 
 template <class T, int NV> void mix_finite(Panel<T> &panel, const Block<T> &block, int64_t from, const Ends<NV> &ends) {
     constexpr int lanes = NV * W<T>;
-    mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, ends, block.d_v);
+    mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, ends, block.d_v, panel.empty);
+    panel.empty = false;
 }
 
 // Where some lanes do not read a key, its value must not reach them even as 0 · NaN: rows of values that are not finite
 // are left out of the product and added lane by lane.
 template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to) {
     constexpr int lanes = NV * W<T>;
+    fill(panel, block.d_v);
     for (int64_t j = from; j < to; ++j) {
         const T *value = block.v + j * block.v_row;
         T *copy = block.v_clean + (j - from) * block.d_v;
@@ -54,7 +56,7 @@ template <class T, int NV> void mix_hidden(Panel<T> &panel, const Block<T> &bloc
                     panel.o[c * lanes + i] += block.p[j * lanes + i] * value[c];
         }
     }
-    mix<T, NV>(panel.o, block.p + from * lanes, block.v_clean, block.d_v, all_to<NV>(to - from), block.d_v);
+    mix<T, NV>(panel.o, block.p + from * lanes, block.v_clean, block.d_v, all_to<NV>(to - from), block.d_v, false);
 }
 
 // The raw scores of the whole block into the rows of the weights array, to be finished with the panel.

@@ -45,14 +45,18 @@ HW_INLINE void mix_keys(Vec<T> (&sum)[CT][NV], const T *p, const T *value, int64
     if constexpr (skip + 1 < NV) mix_keys<T, NV, CT, skip + 1>(sum, p, value, v_row, ends, j);
 }
 
-// o[c][v] += Σ_j p[j][v] · value[j][c], for CT columns. The block is summed by itself before it is added: over many keys
-// the rounding errors of a sum of sums stay far below those of one long sum.
+// o[c][v] = or += Σ_j p[j][v] · value[j][c], for CT columns. The block is summed by itself before it is added: over many
+// keys the rounding errors of a sum of sums stay far below those of one long sum.
 template <class T, int NV, int CT>
-HW_INLINE void mix_tile(T *o, const T *p, const T *value, int64_t v_row, const Ends<NV> &ends) {
+HW_INLINE void mix_tile(T *o, const T *p, const T *value, int64_t v_row, const Ends<NV> &ends, bool first) {
     Vec<T> sum[CT][NV] = {};
     mix_keys<T, NV, CT>(sum, p, value, v_row, ends);
     HW_UNROLL for (int c = 0; c < CT; ++c)
-        HW_UNROLL for (int v = 0; v < NV; ++v) add_to<T>(o + (c * NV + v) * W<T>, sum[c][v]);
+        HW_UNROLL for (int v = 0; v < NV; ++v) {
+            T *const to = o + (c * NV + v) * W<T>;
+            if (first) store<T>(to, sum[c][v]);
+            else add_to<T>(to, sum[c][v]);
+        }
 }
 
 // sums[v] += Σ_j p[j][v]
@@ -70,15 +74,16 @@ template <class T, int NV> HW_INLINE void sum_tile(T *sums, const T *p, int64_t 
 }
 
 // o (d_v × lanes) += the weights p (keys × lanes) times the values (keys × d_v), and the sums += those of the weights.
-// Weights beyond a vector's end are zero.
-template <class T, int NV> void mix(T *o, const T *p, const T *value, int64_t v_row, const Ends<NV> &ends, int64_t d_v) {
+// Weights beyond a vector's end are zero. The `first` time o is written, whatever was there.
+template <class T, int NV>
+void mix(T *o, const T *p, const T *value, int64_t v_row, const Ends<NV> &ends, int64_t d_v, bool first) {
     constexpr int CT = tile_of<NV>, lanes = NV * W<T>;
     sum_tile<T, NV>(o + (d_v + 1) * lanes, p, ends.of[NV - 1]);
     int64_t c = 0;
-    for (; c + CT <= d_v; c += CT) mix_tile<T, NV, CT>(o + c * lanes, p, value + c, v_row, ends);
+    for (; c + CT <= d_v; c += CT) mix_tile<T, NV, CT>(o + c * lanes, p, value + c, v_row, ends, first);
     if constexpr (CT > 4)
-        for (; c + 4 <= d_v; c += 4) mix_tile<T, NV, 4>(o + c * lanes, p, value + c, v_row, ends);
-    for (; c < d_v; ++c) mix_tile<T, NV, 1>(o + c * lanes, p, value + c, v_row, ends);
+        for (; c + 4 <= d_v; c += 4) mix_tile<T, NV, 4>(o + c * lanes, p, value + c, v_row, ends, first);
+    for (; c < d_v; ++c) mix_tile<T, NV, 1>(o + c * lanes, p, value + c, v_row, ends, first);
 }
 
 } // namespace headwork::HW_CPU
