@@ -60,6 +60,14 @@ def test_causal_order_and_windows_stop_a_bad_value_at_its_edge(bad: float) -> No
         assert distance(out, oracle.attention(q, k, spoilt, **options)[0]) < 1e-6
 
 
+def test_rows_that_read_nothing_are_zeros_whatever_was_worked_before() -> None:
+    q, k, v = draws(np.random.default_rng(8), *[(1, 60, 9)] * 3)
+    attention(q, k, -np.abs(v))
+    out = attention(q, k, v, causal=True, offset=-60)
+    assert (out == 0).all()
+    assert not np.signbit(out).any()
+
+
 def test_two_bad_values_each_fill_the_rows_that_read_them() -> None:
     """One at the edge of a panel, one well inside what all its rows read."""
     q, k, v = draws(np.random.default_rng(9), *[(1, 96, 8)] * 3)
