@@ -79,8 +79,8 @@ template <class T> struct Walk {
         item.part = index % plan.parts;
         item.kv_head = index / (plan.parts * chunks);
         const int64_t chunk = chunks - 1 - index / plan.parts % chunks;
-        item.panel0 = chunk * plan.per_item;
-        item.panels = least(plan.per_item, all - item.panel0);
+        item.panel0 = chunk * all / chunks; // of equal size, or nearly
+        item.panels = (chunk + 1) * all / chunks - item.panel0;
         item.slot = slots_before + item.kv_head * all + item.panel0;
         return item;
     }
