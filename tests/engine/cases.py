@@ -81,8 +81,8 @@ class Errors:
     The largest error is no measure: it sits in a row or two where few keys count, and of two equally good computations
     either may have three times the other's over a thousand rows. It is only held to last places of the terms.
 
-    Where two keys count alike, a last place of a score of 15 moves an output by several of its own. Which of two equally
-    good computations that hits is luck.
+    Where two keys count alike, a last place of a score of 15 moves an output by several of its own: which of two
+    equally good computations that hits is luck.
     """
 
     def __init__(self, got: Array, q: Array, k: Array, v: Array, **options: Any) -> None:
