@@ -26,7 +26,7 @@ def ints(matrix: Matrix | None) -> list[list[Any]]:
 
 def rounded(matrix: Matrix | None, places: int) -> list[list[str]]:
     assert matrix is not None
-    return [[decimal(x, places) for x in row] for row in matrix]  # type: ignore[arg-type]
+    return [[decimal(x, places) for x in row] for row in matrix]  # type: ignore[arg-type]  # no entry is hidden
 
 
 def shape_rows(worked: ProblemWorking, part: int) -> dict[str, str]:
@@ -116,7 +116,7 @@ class TestThinkingMachine:
                 small, large = near[2 * row : 2 * row + 2]
                 assert isinstance(small, Near)
                 assert (small.whole, large.whole) == (0, 1)
-                assert exponent(large.distance) <= -62  # type: ignore[arg-type]
+                assert exponent(large.distance) <= -62  # type: ignore[arg-type]  # it has one
         assert "weights_0[0,1] is not 1 but 1 − 1.65·10⁻⁶²" in repr(working)
 
     def test_output(self) -> None:
@@ -204,7 +204,7 @@ class TestQueryKeyValue:
         assert rounded(weights, 5)[2][:2] == ["0.00247", "0.99753"]
         from headwork.numbers.digits import scientific
 
-        assert scientific(weights[2][2], 3) == "6.90e-13"  # type: ignore[arg-type]
+        assert scientific(weights[2][2], 3) == "6.90e-13"  # type: ignore[arg-type]  # no entry is hidden
         assert [rounded(out, 2)[2][0], rounded(out, 3)[2][1]] == ["-7.94", "0.067"]
 
     def test_both_proofs_hold(self) -> None:

@@ -114,4 +114,4 @@ def test_operations_are_plain_data() -> None:
     assert ops == [Softmax(-1), Transpose(), Given((2, 2))]
     for op in ops:
         with pytest.raises(AttributeError):
-            op.axis = 0  # type: ignore[union-attr, misc]
+            op.axis = 0  # type: ignore[union-attr, misc]  # the mistake

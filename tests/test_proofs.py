@@ -69,4 +69,4 @@ def test_one_head_is_a_single_head() -> None:
 )
 def test_what_cannot_be_compared_is_refused(left: str, right: str, sizes: dict[str, int], message: str) -> None:
     with pytest.raises(HeadworkError, match=message):
-        prove(left, right, **sizes)  # type: ignore[arg-type]
+        prove(left, right, **sizes)  # type: ignore[arg-type]  # one of several arguments of several types

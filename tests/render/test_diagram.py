@@ -151,3 +151,9 @@ def test_the_same_picture_on_every_page(workings: dict[str, Working]) -> None:
     assert drawing in working_html(working)
     assert string(drawing) in working_typst(working)
     assert re.search(r"Z<", drawing)
+
+
+@pytest.mark.parametrize("sizes", [{"tokens": "n<b>&"}, {"batch": '"><script>'}, {"d_model": "d&"}])
+def test_what_is_no_symbol_is_not_drawn(sizes: dict[str, str]) -> None:
+    with pytest.raises(HeadworkError, match="is not a size"):
+        headwork.diagram(**sizes)

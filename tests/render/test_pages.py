@@ -186,6 +186,18 @@ def test_text_stays_text_in_markdown() -> None:
     assert r"\[l\](u)" in page
 
 
+def test_text_stays_text_in_notebooks(tmp_path: Path) -> None:
+    """It is in the cells that are read, as text, and in none that runs."""
+    require("nbformat")
+    nasty().save(tmp_path / "page.ipynb")
+    cells = json.loads((tmp_path / "page.ipynb").read_text("utf-8"))["cells"]
+    read, run = (["".join(c["source"]) for c in cells if c["cell_type"] == kind] for kind in ("markdown", "code"))
+    assert sum("panic" in source for source in read) == 7  # the title, and twice a heading, the texts, an answer
+    assert not any("<b>" in source.replace(r"\<b\>", "") for source in read)
+    assert run
+    assert not any("panic" in source for source in run)
+
+
 def test_json_and_text_are_forms_too(workings: dict[str, Working], tmp_path: Path) -> None:
     workings["two-heads"].save(tmp_path / "page.json")
     assert json.loads((tmp_path / "page.json").read_text("utf-8"))["title"] == "Two heads"
