@@ -31,11 +31,10 @@ suite() { # name, instruction set, runtime library, tests…
         "$python" -m pytest -q -x -s -p no:cacheprovider "$@"
 }
 
-engine=(tests/engine/test_{arrays,backward,corners,errors,graph,options,packed,sizes,threads}.py)
+engine=(tests/engine/test_{arrays,backward,corners,errors,graph,options,packed,sizes,threads}.py tests/conformance/test_onnx.py)
 build wide -DHEADWORK_EMULATE_AVX512=ON
 suite wide avx512 "" "${engine[@]}"
 build address -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=address,undefined
 for cpu in baseline avx2; do suite address "$cpu" libasan.so "${engine[@]}"; done
 build thread -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=thread
-suite thread avx2 libtsan.so tests/engine/test_threads.py tests/engine/test_packed.py tests/engine/test_options.py \
-    tests/engine/test_backward.py
+suite thread avx2 libtsan.so "${engine[@]}"

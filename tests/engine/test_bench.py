@@ -97,6 +97,7 @@ def test_every_target_names_a_contender_of_its_case() -> None:
 def test_what_is_slower_than_a_peer_is_listed() -> None:
     lines = [
         Line("fine", 1e-3, {"torch": 1.5}, {"torch": 1.3}, Limit(0.8e-3, 2e11, None)),
+        Line("short", 1e-3, {"torch": 2.0, "onnx": 1.0}, {"torch": 3.0, "onnx": 1.0}, Limit(0.6e-3, 2e11, None)),
         Line("reads", 1e-3, {}, {}, Limit(0.7e-3, None, 3e10)),
         Line(
             "slow", 2e-6, {"torch": 0.5, "onnx": 3.0, "onnx mha": 1.1}, {"torch": 1.3, "onnx": 1.2}, None, ["jax: odd"]
@@ -111,6 +112,9 @@ def test_what_is_slower_than_a_peer_is_listed() -> None:
     assert "70%" in text
     assert "0.50 < 1.3" in text
     assert "1.10 < 1.2" in text, "the faster of ONNX Runtime's two operators counts"
+    assert "short: short against torch; 3 would take 90% of the limit, reached is 60%" in text
+    assert "short: slow against onnx\n" in text, "with no limit, nothing more is known"
+    assert text.count("short: ") == 3
     assert "slower than torch: slow, 0.50" in text
     assert "slow: jax: odd" in text
     assert "200 GF/s float32, 30.0 GB/s read" in text

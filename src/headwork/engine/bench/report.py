@@ -35,6 +35,8 @@ def table(results: "Results", console: Console) -> None:
         console.print(f"limits: {median(operations):.0f} GF/s float32, {median(read):.1f} GB/s read")
     console.print(f"extra memory at the peak for 1,8,16384,64: {results.extra_bytes / 1e6:.1f} MB (wanted: under 8)")
     for line in results.lines:
+        for peer, target in line.short_of.items():
+            console.print(f"short: {line.name} against {peer}{would_take(line.share, line.against(peer), target)}")
         for peer in line.slower_than:
             console.print(f"slower than {peer}: {line.name}, {line.ratios[peer]:.2f}", style="red")
         for note in line.notes:
@@ -43,16 +45,20 @@ def table(results: "Results", console: Console) -> None:
 
 
 def ratio(line: "Line", peer: str) -> str:
-    """The ratio and what it should be; ONNX Runtime has two operators, and the faster counts."""
+    """The ratio and what it should be."""
     if peer not in line.ratios:
         return ""
-    value = line.ratios[peer]
-    if peer == "onnx":
-        value = min(value, line.ratios.get("onnx mha", value))
-    wanted = line.targets.get(peer)
+    value, wanted = line.against(peer), line.targets.get(peer)
     if wanted is None:
         return f"{value:.2f}"
     return f"{value:.2f} ≥ {wanted:g}" if value >= wanted else f"[red]{value:.2f} < {wanted:g}[/red]"
+
+
+def would_take(share: float | None, reached: float, target: float) -> str:
+    """What a missed target asks of the machine: as much more of its limit as the ratio falls short."""
+    if share is None:
+        return ""
+    return f"; {target:g} would take {share * target / reached:.0%} of the limit, reached is {share:.0%}"
 
 
 def duration(seconds: float) -> str:
