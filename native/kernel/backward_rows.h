@@ -4,6 +4,7 @@
 
 #include "backward_tiles.h"
 #include "careful.h"
+#include "finite.h"
 #include "team.h"
 
 namespace headwork::HW_CPU {
@@ -13,13 +14,6 @@ template <class T> constexpr int64_t group_keys = 3 * W<T>;                  // 
 template <class T> constexpr int64_t key_step = most<int64_t>(group_keys<T>, accumulators);
 
 constexpr int64_t rounded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
-
-// A row that is not finite: it must not reach what it may not, even as 0 · NaN.
-template <class T> bool all_finite(const T *row, int64_t padded) {
-    Vec<T> sum{};
-    for (int64_t c = 0; c < padded; c += W<T>) sum += load<T>(row + c) * T(0);
-    return !any<T>(sum != sum);
-}
 
 template <class T> void read_padded(T *to, const hw_array &array, const char *from, int64_t width) {
     with_type<T>(array.type, [&](auto stored) {
@@ -35,7 +29,7 @@ template <class T> struct Queries {
     int64_t *first, *last;           // the keys each may read
     const char **mask;
     int64_t count;
-    bool finite;
+    bool finite, every; // every: each of them may read every key
 
     void carve(Carve &from, const hw_attention &call, int64_t rows) {
         const int64_t room = rows + tile_rows; // a tile may run past the last row: zeros there
@@ -58,7 +52,7 @@ template <class T> struct Queries {
         const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
         const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
         count = rows;
-        finite = true;
+        finite = every = true;
         for (int64_t r = 0; r < rows; ++r) {
             const int64_t head = (from + r) / group.span.tokens, token = (from + r) % group.span.tokens;
             const Lane lane = group.lane(token, head);
@@ -80,6 +74,7 @@ template <class T> struct Queries {
             first[r] = lane.first;
             last[r] = lane.last;
             mask[r] = lane.mask;
+            every = every && lane.first == 0 && lane.last == group.span.keys;
             finite = finite && all_finite(q + r * d_k, d_k) && all_finite(dout_row, d_v);
         }
         const int64_t past = tile_rows;

@@ -68,13 +68,15 @@ template <class T> struct Tile {
   private:
     Seen how_seen(const Queries<T> &queries, const Keys<T> &keys) {
         using Int = typename Shape<T>::Int;
+        const bool general = call->mask.data || cap > 0;
         bool all = keys.count == keys.padded;
+        if (all && queries.every && !general) return Seen::all;
         for (int64_t r = 0; r < rows; ++r) {
             reads_from[r] = static_cast<Int>(most<int64_t>(queries.first[row0 + r] - keys.start, 0));
             reads_to[r] = static_cast<Int>(most<int64_t>(least(queries.last[row0 + r] - keys.start, keys.count), 0));
             all = all && ((reads_from[r] == 0 && reads_to[r] == keys.count) || row0 + r >= queries.count);
         }
-        return call->mask.data || cap > 0 ? Seen::general : all ? Seen::all : Seen::range;
+        return general ? Seen::general : all ? Seen::all : Seen::range;
     }
 
     // If `narrow`, nothing is worked out past the diagonal of causal order, and p and ds are left as they are there.
@@ -84,7 +86,7 @@ template <class T> struct Tile {
             while (narrow && row < rows && reads_to[row] <= j) ++row;
             first_row[j] = row;
         }
-        for (int64_t r = 0; r < rows; ++r) last_key[r] = key = most<int64_t>(key, reads_to[r]);
+        for (int64_t r = 0; r < rows; ++r) last_key[r] = key = narrow ? most<int64_t>(key, reads_to[r]) : padded;
     }
 
     template <Seen seen> void weigh(const Queries<T> &queries, const Keys<T> &keys) {

@@ -5,6 +5,7 @@
 
 #include "ahead.h"
 #include "exp2.h"
+#include "finite.h"
 #include "visible.h"
 
 namespace headwork::HW_CPU {
@@ -122,13 +123,6 @@ template <class T, class S> void mix_rows_hidden(T *o, const RowBlock<T> &block,
         }
 }
 
-template <class T, class S> bool finite_rows(const char *v, int64_t v_row, int64_t keys, int64_t d_v) {
-    Vec<T> sum{};
-    for (int64_t j = 0; j < keys; ++j)
-        for (int64_t c = 0; c < d_v; c += W<T>) sum += load_as<T, S>(v + j * v_row + c * sizeof(S)) * T(0);
-    return !any<T>(sum != sum);
-}
-
 template <class T, int R> void cap_rows(const RowBlock<T> &block, int row0) {
     const T cap = static_cast<T>(block.call->softcap * 1.4426950408889634074);
     T *const s = block.p + row0 * word;
@@ -222,7 +216,7 @@ void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, int64_
         hidden = hidden || block.seen[r] != whole;
     }
     each_tile(block, [&]<int R>(int row0) { weigh_rows<T, R>(state, block, row0, call.d_v); });
-    if (hidden && !finite_rows<T, V>(v, call.v.row, keys, call.d_v)) return mix_rows_hidden<T, V>(state.o, block, v, keys);
+    if (hidden && !all_finite<T, V>(v, call.v.row, keys, call.d_v)) return mix_rows_hidden<T, V>(state.o, block, v, keys);
     const Ahead next(k + (after ? word : 0) * call.k.row, call.k.row, k_bytes, after ? least(word, after) : keys);
     each_tile(block, [&]<int R>(int row0) { mix_rows<T, V, R>(state.o, block, row0, v, keys, next); });
 }

@@ -2,24 +2,15 @@
 #ifndef HEADWORK_KERNEL_RUNS_H
 #define HEADWORK_KERNEL_RUNS_H
 
+#include "finite.h"
 #include "panel.h"
 
 namespace headwork::HW_CPU {
 
-// Whether all the values of the rows [from, to) are finite: their sum times 0 is then 0.
+// Whether all the values of the rows [from, to) are finite.
 template <class T> bool finite(const Block<T> &block, int64_t from, int64_t to) {
-    constexpr int64_t chains = 4; // a sum waits for the one before it
-    Vec<T> sum[chains] = {};
-    T rest = 0;
-    for (const T *row = block.v + from * block.v_row; from < to; ++from, row += block.v_row) {
-        int64_t c = 0;
-        for (; c + chains * W<T> <= block.d_v; c += chains * W<T>)
-            HW_UNROLL for (int i = 0; i < chains; ++i) sum[i] += load<T>(row + c + i * W<T>) * T(0);
-        for (; c + W<T> <= block.d_v; c += W<T>) sum[0] += load<T>(row + c) * T(0);
-        for (; c < block.d_v; ++c) rest += row[c] * T(0);
-    }
-    sum[0] += sum[1] + (sum[2] + sum[3]);
-    return !any<T>(sum[0] != sum[0]) && rest == rest;
+    const int64_t row = block.v_row * static_cast<int64_t>(sizeof(T));
+    return all_finite<T, T>(reinterpret_cast<const char *>(block.v) + from * row, row, to - from, block.d_v);
 }
 
 template <class T> bool finite_up_to(const Block<T> &block, int64_t to) {
