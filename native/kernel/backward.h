@@ -7,7 +7,8 @@
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t few_items = 16; // with fewer key heads than these, the blocks of keys are dealt out to several items
+// With fewer key heads than `few_heads`, the blocks of keys are dealt out, to so many items: each reads all the queries.
+constexpr int64_t few_heads = 8, enough_items = 16;
 
 // The cut depends on the shapes alone, as the rounding depends on it: a part of a key head has every `parts`th block of
 // keys, which causal order leaves balanced, and gradients of the queries of its own, added up in order at the end.
@@ -26,7 +27,8 @@ template <class T> struct BackwardCall {
             work += static_cast<double>(span.tokens * call.heads) * static_cast<double>(span.keys * (3 * call.d_k + 2 * call.d_v));
         }
         const int64_t groups = batch * call.kv_heads, blocks = (call.keys + tile_keys - 1) / tile_keys;
-        team.parts = groups > 0 ? most<int64_t>(1, least((few_items + groups - 1) / groups, blocks / 2)) : 1;
+        const bool few = groups > 0 && groups < few_heads;
+        team.parts = few ? most<int64_t>(1, least((enough_items + groups - 1) / groups, blocks / 2)) : 1;
         team.items = groups * team.parts;
         team.state_size = (rows + tile_rows) * rounded(call.d_k, W<T>);
     }
