@@ -110,6 +110,24 @@ def test_scores_that_overflow_give_the_limit(dtype: Any, tokens: int) -> None:
     assert (lse == -INF).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("keys", [1, 2, 3, 4, 5, 8, 30, 150])
+def test_scores_that_are_all_minus_infinity_as_numbers_give_the_limit(dtype: Any, keys: int) -> None:
+    """The first key that a token may read has the largest score, and so all the weight; where none may be read, 0."""
+    huge = np.finfo(dtype).max ** 0.6
+    k = ((np.arange(keys) + 1)[:, None] * np.full(3, huge)).astype(dtype)
+    q, v = np.full((keys, 3), -huge, dtype), np.eye(keys, dtype=dtype)
+    assert (attention(q, k, v) == v[0]).all()
+    assert (attention(q, k, v, causal=True) == v[0]).all()
+    assert (attention(q, k, v, window=(2, 0)) == v[np.maximum(np.arange(keys) - 2, 0)]).all()
+    mask = np.arange(keys) > np.arange(keys)[:, None]
+    out, lse = attention(q, k, v, mask=mask, return_lse=True)
+    assert (out[:-1] == v[1:]).all()
+    assert (out[-1] == 0).all()
+    assert (lse == -INF).all()
+    assert (attention(q, k, v, mask=np.where(mask, 0, -INF).astype(dtype)) == out).all()
+
+
 def test_values_near_the_largest_number_do_not_overflow() -> None:
     q, k, v = draws(np.random.default_rng(6), (1, 30, 8), (1, 500, 8), (1, 500, 8))
     k *= 10
