@@ -108,13 +108,13 @@ template <class T> struct Tile {
                                          const int64_t at = r * tile_keys + g + v * W<T>;
                                          const Vec<T> here = load<T>(p + at), slope = here * (dp - queries.delta[row0 + r]);
                                          // What has no weight is not read.
-                                         store<T>(ds + at, seen == Seen::all || here != T(0) ? slope : Vec<T>{});
+                                         store<T>(ds + at, here == T(0) ? Vec<T>{} : slope);
                                      });
     }
 
     // The weights of row r on the keys of a vector, from `key` of the block on.
     template <Seen seen> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse, T rest, int64_t r, int64_t key) {
-        if constexpr (seen == Seen::all) return exp2_or_tiny<T>(s - lse - rest);
+        if constexpr (seen == Seen::all) return exp2_or_zero<T>(s - lse - rest);
         if constexpr (seen == Seen::range) {
             IVec<T> here;
             HW_UNROLL for (int i = 0; i < W<T>; ++i) here[i] = i;

@@ -12,7 +12,7 @@ template <> struct Exp2<float> {
     static constexpr float coefficients[] = {0.6931472149680279f, 0.2402265278288774f,  0.05550310551013797f,
                                              0.009617692972993f,  0.0013406643902352f, 0.00015594678161327f};
     static constexpr float round = 0x1.8p23f; // added and taken away again, rounds to a whole number
-    static constexpr float lowest = -125;
+    static constexpr float lowest = -126;
     static constexpr int mantissa = 23;
 };
 template <> struct Exp2<double> {
@@ -21,7 +21,7 @@ template <> struct Exp2<double> {
         0.0013333558153439964747, 0.0001540353044157213033, 1.5252727385193868197e-5, 1.3215442675329822143e-6,
         1.0180647659234138888e-7, 7.0725704128144235096e-9, 4.078071929588336665e-10};
     static constexpr double round = 0x1.8p52;
-    static constexpr double lowest = -1021;
+    static constexpr double lowest = -1022;
     static constexpr int mantissa = 52;
 };
 
@@ -47,9 +47,10 @@ template <class T> HW_INLINE Vec<T> exp2(Vec<T> y) {
     return y <= Exp2<T>::lowest ? Vec<T>{} : exp2_in_range<T>(y);
 }
 
-// The same where a number too small to matter may stand for 0: one instruction less.
-template <class T> HW_INLINE Vec<T> exp2_or_tiny(Vec<T> y) {
-    return exp2_in_range<T>(larger<T>(splat<T>(Exp2<T>::lowest), y));
+// The same by one instruction less: what is held at 2^(lowest − 1) is a 1 whose exponent comes out as 0, and so the
+// number 0. Numbers between that and the least normal one are right to their order of magnitude only.
+template <class T> HW_INLINE Vec<T> exp2_or_zero(Vec<T> y) {
+    return exp2_in_range<T>(larger<T>(splat<T>(Exp2<T>::lowest - 1), y));
 }
 
 // tanh x = e/(e + 2) with e = exp(2x) − 1, which keeps the small ones exact.

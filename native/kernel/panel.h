@@ -104,7 +104,7 @@ template <class T, int NV, int KT, Kind kind, int skip = 0> HW_INLINE void emit(
     HW_UNROLL for (int i = 0; i < KT; ++i) {
         HW_UNROLL for (int v = 0; v < skip; ++v) store<T>(p + (i * NV + v) * W<T>, Vec<T>{});
         HW_UNROLL for (int v = skip; v < NV; ++v)
-            store<T>(p + (i * NV + v) * W<T>, kind == Kind::plain ? exp2_or_tiny<T>(s[i][v]) : exp2<T>(s[i][v]));
+            store<T>(p + (i * NV + v) * W<T>, kind == Kind::plain ? exp2_or_zero<T>(s[i][v]) : exp2<T>(s[i][v]));
     }
 }
 

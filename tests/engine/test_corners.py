@@ -135,6 +135,17 @@ def test_values_near_the_largest_number_do_not_overflow() -> None:
     assert np.allclose(attention(q, k, v), 3e38, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_a_weight_too_small_for_its_type_is_zero_also_for_the_largest_value(dtype: Any, tokens: int) -> None:
+    """The second score is so far below the first that e to their difference is 0: its value does not count."""
+    k = np.zeros((2, 8), dtype)
+    k[1, 0] = -1000
+    v = np.full((2, 8), np.finfo(dtype).max, dtype)
+    v[0] = 1
+    assert (attention(np.full((tokens, 8), 8, dtype), k, v) == 1).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_large_scores_are_as_good_as_plain(dtype: Any) -> None:
     """Scores that rise along the keys make the running maximum move again and again."""
