@@ -7,8 +7,9 @@
 
 namespace headwork::HW_CPU {
 
-// With fewer key heads than `few_heads`, the blocks of keys are dealt out, to so many items: each reads all the queries.
-constexpr int64_t few_heads = 8, enough_items = 16;
+// With fewer key heads than these, the blocks of keys are dealt out to about as many items. Not to more: every one of them
+// reads all the queries and has sums of its own for their gradients.
+constexpr int64_t few_items = 8;
 
 // The cut depends on the shapes alone, as the rounding depends on it: a part of a key head has every `parts`th block of
 // keys, which causal order leaves balanced, and gradients of the queries of its own, added up in order at the end.
@@ -27,8 +28,7 @@ template <class T> struct BackwardCall {
             work += static_cast<double>(span.tokens * call.heads) * static_cast<double>(span.keys * (3 * call.d_k + 2 * call.d_v));
         }
         const int64_t groups = batch * call.kv_heads, blocks = (call.keys + tile_keys - 1) / tile_keys;
-        const bool few = groups > 0 && groups < few_heads;
-        team.parts = few ? most<int64_t>(1, least((enough_items + groups - 1) / groups, blocks / 2)) : 1;
+        team.parts = groups > 0 ? most<int64_t>(1, least((few_items + groups - 1) / groups, blocks / 2)) : 1;
         team.items = groups * team.parts;
         team.state_size = (rows + tile_rows) * rounded(call.d_k, W<T>);
     }
@@ -129,14 +129,17 @@ template <class T> struct BackwardWorker {
         return Group::place(array, batch_offset(array, at), head, row);
     }
 
-    static void write(const hw_array &array, char *to, T *rows, int64_t d, int64_t width, int64_t count, T factor) {
+    // Rows times a factor, in the type of the array.
+    static void write(const hw_array &array, char *to, const T *rows, int64_t d, int64_t width, int64_t count, T factor) {
         if (!array.data) return;
         with_type<T>(array.type, [&](auto stored) {
-            for (int64_t j = 0; j < count; ++j) {
-                T *const row = rows + j * d;
-                for (int64_t c = 0; c < d; c += W<T>) store<T>(row + c, load<T>(row + c) * factor);
-                write_row<T, typename decltype(stored)::Type>(to + j * array.row, array.column, row, width);
-            }
+            using S = typename decltype(stored)::Type;
+            for (int64_t j = 0; j < count; ++j, to += array.row, rows += d)
+                for (int64_t c = 0; c < width; c += W<T>) {
+                    T part[W<T>];
+                    store<T>(part, load<T>(rows + c) * factor);
+                    write_row<T, S>(to + c * array.column, array.column, part, least<int64_t>(W<T>, width - c));
+                }
         });
     }
 };
