@@ -115,8 +115,8 @@ template <class T> void finish(const Panel<T> &panel, const Group &group, typena
                  [&](auto stored) { write_out<T, typename decltype(stored)::Type>(panel, call, odd); });
     for (int i = 0; i < panel.count; ++i) {
         const Lane &lane = panel.lane[i];
-        // Keys to read, and no score above −∞: hidden by a mask, or an overflow.
-        const bool lost = tops[i] == -infinity<T> && lane.first < lane.last;
+        // Keys to read, and no score above −∞: an overflow. Where there is a mask, that was seen block by block.
+        const bool lost = !call.mask.data && tops[i] == -infinity<T> && lane.first < lane.last;
         if (lost || odd[i / W<T>][i % W<T>]) {
             CarefulRow<T>{group, lane}.work(wide);
             continue;

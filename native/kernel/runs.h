@@ -120,6 +120,23 @@ void work_words(Panel<T> &panel, const Block<T> &block, int64_t from, int64_t to
     }
 }
 
+// A lane that read keys of the block and has no score above −∞ has met an overflow: its sum becomes NaN, and the row is
+// worked again in the end. One that read none is only hidden.
+template <class T, int NV> void mark_lost(Panel<T> &panel, const Block<T> &block) {
+    const T *const tops = panel.o + block.d_v * NV * W<T>;
+    for (int v = 0; v < NV; ++v) {
+        IVec<T> read{};
+        for (const auto &bits : block.seen->bits) {
+            IVec<T> some;
+            __builtin_memcpy(&some, bits + v * W<T>, sizeof some);
+            read |= some;
+        }
+        T *const sum = panel.o + (block.d_v + 1) * NV * W<T> + v * W<T>;
+        const IVec<T> lost = (load<T>(tops + v * W<T>) == -infinity<T>) & (read != 0);
+        store<T>(sum, lost ? splat<T>(static_cast<T>(__builtin_nan(""))) : load<T>(sum));
+    }
+}
+
 template <class T, int NV> void work_block(Panel<T> &panel, const Block<T> &block, int64_t keys) {
     constexpr int lanes = NV * W<T>;
     const hw_attention &call = *block.call;
@@ -134,6 +151,7 @@ template <class T, int NV> void work_block(Panel<T> &panel, const Block<T> &bloc
     if (block.biased)
         see_bias(*block.seen, block.bias, block.bias_rows, call.mask, panel.lane, panel.count, lanes, block.start, keys);
     work_words<T, NV>(panel, block, from, to, general);
+    if (call.mask.data) mark_lost<T, NV>(panel, block);
 }
 
 } // namespace headwork::HW_CPU

@@ -128,6 +128,17 @@ def test_scores_that_are_all_minus_infinity_as_numbers_give_the_limit(dtype: Any
     assert (attention(q, k, v, mask=np.where(mask, 0, -INF).astype(dtype)) == out).all()
 
 
+def test_an_overflow_in_one_part_of_the_keys_is_not_lost() -> None:
+    """Few tokens, so the keys are cut: token i reads key 100·i, whose score is −∞ as a number, and no other."""
+    q, k = np.full((14, 3), -1e25, np.float32), np.full((1500, 3), 1e25, np.float32)
+    mask = np.arange(1500) == 100 * np.arange(14)[:, None]
+    mask[3] = False
+    v = np.arange(1500, dtype=np.float32)[:, None]
+    expected = np.where(mask.any(-1), 100.0 * np.arange(14), 0)[:, None]
+    assert (attention(q, k, v, mask=mask) == expected).all()
+    assert (attention(q, k, v, mask=np.where(mask, 0, -INF).astype(np.float32)) == expected).all()
+
+
 def test_values_near_the_largest_number_do_not_overflow() -> None:
     q, k, v = draws(np.random.default_rng(6), (1, 30, 8), (1, 500, 8), (1, 500, 8))
     k *= 10
