@@ -19,7 +19,7 @@ import numpy as np
 from planting import Desk, texts
 
 from headwork.marking.answers import Answers
-from headwork.sheets.make import Plan, new_sheet
+from headwork.mistakes.make import Plan, new_sheet
 
 SECONDS = 10.0
 

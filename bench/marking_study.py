@@ -28,11 +28,11 @@ from planting import PLACES, PLANS, Desk, Matrices, as_alone, planted_alone, ran
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from headwork.marking.fit import Tags
 from headwork.marking.marks import Marks
-from headwork.marking.mistakes import CATALOGUE
-from headwork.marking.slips import ADVICE
-from headwork.sheets.make import new_sheet
+from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.evidence import Tags
+from headwork.mistakes.make import new_sheet
+from headwork.mistakes.slips import ADVICE
 
 
 def found(marks: Marks, tags: Tags) -> bool:

@@ -8,13 +8,13 @@ from random import Random
 import numpy as np
 
 from headwork.marking.answers import Answers
-from headwork.marking.fit import Tags
 from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.marks import Marks
-from headwork.marking.predict import Graph
-from headwork.marking.slips import early_roundings, half_up
+from headwork.mistakes.evidence import Tags
+from headwork.mistakes.make import Plan
+from headwork.mistakes.predict import Graph
+from headwork.mistakes.slips import early_roundings, half_up
 from headwork.readings.values import Array
-from headwork.sheets.make import Plan
 from headwork.sheets.sheet import Sheet
 
 PLANS = (

@@ -13,7 +13,7 @@ from headwork.errors import HeadworkError
 if TYPE_CHECKING:
     from headwork.configure import counts, diagram, moments, shapes
     from headwork.engine import MultiHead, attention, attention_varlen, merge
-    from headwork.marking.inspecting import inspect
+    from headwork.inspecting.inspect import inspect
     from headwork.marking.mark import mark
     from headwork.proofs import prove
     from headwork.sheets.load import load
@@ -44,7 +44,7 @@ _HOME = {
     "merge": "headwork.engine",
     "counts": "headwork.configure",
     "diagram": "headwork.configure",
-    "inspect": "headwork.marking.inspecting",
+    "inspect": "headwork.inspecting.inspect",
     "load": "headwork.sheets.load",
     "mark": "headwork.marking.mark",
     "moments": "headwork.configure",

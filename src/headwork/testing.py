@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from headwork.marking.inspecting import Inspection, inspect
+from headwork.inspecting.inspect import Inspection, inspect
 
 # Corners on which everybody agrees; what a token without keys gives, and float16, are matters of taste.
 REQUIRED = (

@@ -15,11 +15,11 @@ from headwork.marking.answers import Answers
 from headwork.marking.mark import Marker, mark
 from headwork.marking.marks import AnswerMark, Marks
 from headwork.marking.tolerance import Tolerance, read_number
+from headwork.mistakes.make import Plan, new_sheet
 from headwork.numbers.digits import decimal, to_float
 from headwork.numbers.surd import root
 from headwork.readings.exact import Hidden
 from headwork.sheets.load import load, parse_sheet
-from headwork.sheets.make import Plan, new_sheet
 from headwork.sheets.sheet import Sheet
 from headwork.solving import solve
 

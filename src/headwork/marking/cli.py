@@ -116,7 +116,7 @@ def inspect(
     megabytes: Annotated[int, typer.Option(min=64, help="So much memory it may take.")] = 4096,
 ) -> None:
     """What is wrong with this attention? A function, or a torch module, compared with the formula."""
-    from headwork.marking.inspecting import inspect as look
+    from headwork.inspecting.inspect import inspect as look
 
     found = look(target, seconds=seconds, megabytes=megabytes)
     typer.echo(str(found))
@@ -137,7 +137,7 @@ def new(
     count: Annotated[int, typer.Option(min=1, max=10_000, help="How many sheets.")] = 1,
 ) -> None:
     """Draw new sheets: different numbers, the same difficulty, every mistake told from every other."""
-    from headwork.sheets.make import Plan, new_sheet
+    from headwork.mistakes.make import Plan, new_sheet
     from headwork.sheets.save import sheet_toml
 
     plan = Plan(formula, tokens, heads, d_model, mask, biases, places)

@@ -15,15 +15,15 @@ import numpy as np
 from headwork.errors import HeadworkError
 from headwork.graph import Step, needed, read
 from headwork.marking.answers import Answers, one_student
-from headwork.marking.diagnose import Diagnosis, advice
-from headwork.marking.fit import view
 from headwork.marking.marks import AnswerMark, Marks, PartMark, no_working
-from headwork.marking.predict import MOST_PLANS, float_handed
 from headwork.marking.questions import Answered, Question, questions
 from headwork.marking.rules import Rules
 from headwork.marking.symbolic import mark_symbolic
 from headwork.marking.table import Malformed, Numbers, is_blank, numbers
 from headwork.marking.tolerance import CLEAR
+from headwork.mistakes.diagnose import Diagnosis, advice
+from headwork.mistakes.evidence import view
+from headwork.mistakes.predict import MOST_PLANS, float_handed
 from headwork.readings.entries import origin
 from headwork.readings.exact import EXACT, Hidden, Matrix
 from headwork.readings.shapes import shape_text

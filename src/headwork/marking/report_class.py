@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
 
-from headwork.marking.diagnose import advice
 from headwork.marking.marks import Marks
 from headwork.marking.points import points
 from headwork.marking.report_html import page
+from headwork.mistakes.diagnose import advice
 
 VERDICTS = ("right", "follows", "wrong", "malformed", "blank")
 

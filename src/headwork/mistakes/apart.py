@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from headwork.marking.diagnose import Diagnosis
-from headwork.marking.fit import Table, evidence, view
-from headwork.marking.predict import float_handed
 from headwork.marking.questions import Question, questions
+from headwork.mistakes.diagnose import Diagnosis
+from headwork.mistakes.evidence import Table, evidence, view
+from headwork.mistakes.predict import float_handed
 from headwork.readings.values import Array
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Problem

@@ -10,7 +10,7 @@ from math import comb, log2
 
 import numpy as np
 
-from headwork.marking import slips
+from headwork.mistakes import slips
 from headwork.readings.values import Array
 from headwork.sheets.ready import Found
 

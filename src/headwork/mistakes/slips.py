@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwork.graph import Step
-from headwork.marking.predict import Round
+from headwork.mistakes.predict import Round
 from headwork.readings.values import Array
 
 ADVICE = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headwork.marking.projections import projections
+from headwork.inspecting.torch_projections import projections
 from headwork.readings.values import Array
 
 Case = dict[str, Array]  # by role: Q, K, V, or X, W_Q …; "mask" holds True where a key may be read

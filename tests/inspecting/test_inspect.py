@@ -10,9 +10,9 @@ import pytest
 
 import headwork
 from headwork.errors import HeadworkError
-from headwork.marking.inspecting import Inspection, inspect
+from headwork.inspecting.inspect import Inspection, inspect
 from headwork.testing import assert_attention
-from tests.marking import implementations as made
+from tests.inspecting import implementations as made
 
 HERE = Path(__file__).parent
 FUNCTIONS = {

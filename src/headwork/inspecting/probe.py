@@ -16,10 +16,10 @@ import numpy as np
 from headwork.build import Sizes as GraphSizes
 from headwork.build import build
 from headwork.graph import Step
-from headwork.marking.calling import Caller, Case, Sizes, built, callers, heads_of, with_masks
-from headwork.marking.diagnose import Diagnosis
-from headwork.marking.predict import Graph
-from headwork.marking.sandbox import Emit, described, one_thread
+from headwork.inspecting.calling import Caller, Case, Sizes, built, callers, heads_of, with_masks
+from headwork.inspecting.sandbox import Emit, described, one_thread
+from headwork.mistakes.diagnose import Diagnosis
+from headwork.mistakes.predict import Graph
 from headwork.readings.values import Array
 
 CLOSE = 1e-5  # relative; a function may work in single precision inside
@@ -265,7 +265,7 @@ def _whole_numbers(caller: Caller, target: Any, sizes: Sizes, seed: int) -> Call
 
 
 def _corners(trial: Trial, masked: Trial | None, emit: Emit) -> None:
-    from headwork.marking.corners import CORNERS
+    from headwork.inspecting.corners import CORNERS
 
     for name, corner in CORNERS.items():
         emit({"stage": f"the corner '{name}'"})

@@ -73,7 +73,7 @@ def new_sheet(plan: Plan | None = None, seed: int = 7, number: int = 1) -> Sheet
     >>> new_sheet(seed=7, number=3) == new_sheet(seed=7, number=3)
     True
     """
-    from headwork.marking.apart import coincidence  # the catalogue knows the sheets, not they it
+    from headwork.mistakes.apart import coincidence  # the catalogue knows the sheets, not they it
 
     plan = plan or Plan()
     generator = Random(f"headwork {seed} {number}")
@@ -95,7 +95,7 @@ def new_sheet(plan: Plan | None = None, seed: int = 7, number: int = 1) -> Sheet
 @cache
 def _impossible(plan: Plan) -> str:
     """Why these sizes cannot do, or nothing."""
-    from headwork.marking.apart import structural
+    from headwork.mistakes.apart import structural
 
     return structural(_problem(plan, _any_numbers(plan)))
 
@@ -180,7 +180,7 @@ def _neither_flat_nor_saturated(weights: Array) -> bool:
 
 
 def _array(matrix: Matrix) -> Array:
-    from headwork.marking.predict import to_array
+    from headwork.mistakes.predict import to_array
 
     return to_array(matrix)
 

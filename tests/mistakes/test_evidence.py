@@ -7,11 +7,11 @@ from math import comb, inf, log2
 import numpy as np
 import pytest
 
-from headwork.marking.fit import BEYOND_CHANCE, Table, evidence
 from headwork.marking.mark import Marker, mark
-from headwork.marking.predict import Graph
+from headwork.mistakes.evidence import BEYOND_CHANCE, Table, evidence
+from headwork.mistakes.make import Plan, new_sheet
+from headwork.mistakes.predict import Graph
 from headwork.sheets.load import parse_sheet
-from headwork.sheets.make import Plan, new_sheet
 
 RIGHT = np.arange(9.0).reshape(3, 3)
 CLOSE = np.full((3, 3), 0.01)

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from headwork.cli import app
 from headwork.errors import HeadworkError
-from headwork.marking.apart import coincidence
+from headwork.mistakes.apart import coincidence
+from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.load import load, parse_sheet
-from headwork.sheets.make import Plan, new_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.shelf import built_in
 from headwork.solving import solve

@@ -11,8 +11,8 @@ from headwork.sheets.ready import Ready
 
 def compare(tag: str, name: str, formula: str = "scaled_dot_product", **given: Any) -> None:
     """Print what `name` is, and what it becomes with the mistake."""
-    from headwork.marking.mistakes import CATALOGUE
-    from headwork.marking.predict import Graph, float_handed
+    from headwork.mistakes.catalogue import CATALOGUE
+    from headwork.mistakes.predict import Graph, float_handed
 
     keys: dict[str, Any] = {key: given.pop(key) for key in ("heads", "mask") if key in given}
     part: Mapping[str, Any] = {"label": "a", "find": [name]}

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from headwork.graph import read
-from headwork.marking import mistakes, slips
-from headwork.marking.mistakes import CATALOGUE
-from headwork.marking.predict import Graph, float_handed, to_array
+from headwork.mistakes import mistakes, slips
+from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.predict import Graph, float_handed, to_array
 from headwork.readings.exact import EXACT
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready

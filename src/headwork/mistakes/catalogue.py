@@ -14,8 +14,8 @@ from itertools import combinations
 
 from headwork.errors import ShapeError
 from headwork.graph import Step, in_order, rewrite
-from headwork.marking.example import compare as compare
-from headwork.marking.pieces import add_up, is_projection, relabelled, row_block, side_by_side, stack
+from headwork.mistakes.example import compare as compare
+from headwork.mistakes.pieces import add_up, is_projection, relabelled, row_block, side_by_side, stack
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
 from headwork.readings.shapes import shapes
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwork.marking.calling import FLAG, Case, Sizes, as_array
-from headwork.marking.predict import Graph
+from headwork.inspecting.calling import FLAG, Case, Sizes, as_array
+from headwork.mistakes.predict import Graph
 from headwork.readings.values import Array
 
 if TYPE_CHECKING:
-    from headwork.marking.probe import Trial
+    from headwork.inspecting.probe import Trial
 
 Outcome = tuple[bool, str] | None  # None: the corner does not arise
 RAGGED = Sizes(tokens=3, keys=5, d_k=4, d_v=4)
@@ -22,8 +22,8 @@ WIDE = Sizes(tokens=4, keys=4, d_k=4, d_v=6)
 
 def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
     """What the function gives, and what the formula or the mistake that was named gives: a corner is about the rest."""
-    from headwork.marking.mistakes import CATALOGUE
-    from headwork.marking.probe import graph_of
+    from headwork.inspecting.probe import graph_of
+    from headwork.mistakes.catalogue import CATALOGUE
 
     last, handed = graph_of(case, trial.heads, trial.causal)
     assert last is not None
@@ -86,7 +86,7 @@ def wide_values(trial: Trial, masked: Trial | None) -> Outcome:
 
 def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
     """Views with strides of their own must give the same."""
-    from headwork.marking.calling import Caller
+    from headwork.inspecting.calling import Caller
 
     class Strided(Caller):
         def _own_kind(self, array: Any, keep: bool = False) -> Any:
@@ -105,7 +105,7 @@ def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
 
 def inputs_left_alone(trial: Trial, masked: Trial | None) -> Outcome:
     """The arrays that were handed over are as before."""
-    from headwork.marking.calling import Caller
+    from headwork.inspecting.calling import Caller
 
     kept: list[tuple[Any, Array]] = []
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headwork.errors import HeadworkError
-from headwork.marking.diagnose import advice
-from headwork.marking.probe import loader, probe
-from headwork.marking.sandbox import in_own_process
+from headwork.inspecting.probe import loader, probe
+from headwork.inspecting.sandbox import in_own_process
+from headwork.mistakes.diagnose import advice
 
 SECONDS = 60.0
 MEGABYTES = 4096

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwork.graph import Step
-from headwork.marking import slips
-from headwork.marking.fit import EARLY_ROUNDING, Table, Tags, comparable, view
-from headwork.marking.mistakes import CATALOGUE
-from headwork.marking.predict import Graph
+from headwork.mistakes import slips
+from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.evidence import EARLY_ROUNDING, Table, Tags, comparable, view
+from headwork.mistakes.predict import Graph
 from headwork.readings.values import Array
 from headwork.sheets.ready import Found
 

@@ -1,0 +1,1 @@
+"""Inspecting: somebody's attention held against the formula and against every mistake."""
