@@ -32,9 +32,9 @@ def test_the_tags_are_stable() -> None:
 
 
 def test_every_mistake_has_an_example_that_is_run() -> None:
-    examples = {test.name.rpartition(".")[2] for test in doctest.DocTestFinder().find(mistakes) if test.examples}
+    examples = {test.name.rpartition(".")[2] for test in doctest.DocTestFinder().find(catalogue) if test.examples}
     assert {tag.replace("-", "_") for tag in CATALOGUE} <= examples
-    assert doctest.testmod(mistakes).failed == 0
+    assert doctest.testmod(catalogue).failed == 0
 
 
 @pytest.mark.parametrize("advice", [*(m.advice for m in CATALOGUE.values()), *slips.ADVICE.values()])
