@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from headwork.graph import read
-from headwork.mistakes import slips
+from headwork.mistakes import catalogue, slips
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.predict import Graph, float_handed, to_array
 from headwork.readings.exact import EXACT
