@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headwork.errors import HeadworkError
 from headwork.marking import cli as marking
+
+if TYPE_CHECKING:
+    from headwork.render.text import Piece
 
 app = typer.Typer(
     help="Multi-head attention, worked: by hand, in the open, at full speed.",
@@ -60,7 +64,6 @@ def solve(
     answers_only: Annotated[bool, typer.Option("--answers-only", help="The key: results without the way.")] = False,
 ) -> None:
     """Work a sheet, step by step."""
-    from headwork.render.cells import Style
     from headwork.render.cli import adapted, save_page
     from headwork.solving import solve as work
 
@@ -76,10 +79,9 @@ def solve(
 
             _write(working_json(working), output)
             return
-        from headwork.render.terminal import pieces
+        from headwork.render.text import working_pieces
 
-        style = Style(places if places is not None else 2, exact) if exact else None
-        page = list(pieces(working, style, _width()))
+        page = list(working_pieces(working, _width(), exact=exact))
     _show(page)
 
 
@@ -270,7 +272,7 @@ def _show_sheet(sheet: str, kind: str, own_parts: bool = False) -> None:
     """A sheet's problems read in one way: their own parts of that kind, or one part for all of their steps."""
     import dataclasses
 
-    from headwork.render.terminal import pieces
+    from headwork.render.text import working_pieces
     from headwork.sheets.load import load
     from headwork.sheets.sheet import Part
     from headwork.solving import solve as work
@@ -284,25 +286,22 @@ def _show_sheet(sheet: str, kind: str, own_parts: bool = False) -> None:
     if not problems:
         raise HeadworkError(f"the sheet '{sheet}' has no part of kind '{kind}'")
     working = work(dataclasses.replace(loaded, problems=tuple(problems)))
-    _show(list(pieces(working, None, _width())))
+    _show(working_pieces(working, _width()))
 
 
 def _show_lines(*lines: Any) -> None:
-    from headwork.render.cells import Style
-    from headwork.render.terminal import line_pieces
+    from headwork.render.text import lines_pieces
 
-    _show([piece for line in lines for piece in line_pieces(line, Style(), _width())])
+    _show(lines_pieces(lines, _width()))
 
 
 _COLOURS = {"title": "bold", "problem": "bold", "part": "bold cyan", "formula": "green", "note": "dim"}
 
 
-def _show(page: list[Any]) -> None:
+def _show(page: Iterable[Piece]) -> None:
     """A page on the terminal, in colour where the terminal has it."""
-    from headwork.render.terminal import pieces_text
-
     if not sys.stdout.isatty():
-        typer.echo(pieces_text(iter(page)), nl=False)
+        typer.echo("\n".join(line for piece in page for line in piece.lines))
         return
     from rich.console import Console
     from rich.text import Text
@@ -315,7 +314,7 @@ def _show(page: list[Any]) -> None:
 def _width() -> int:
     from shutil import get_terminal_size
 
-    from headwork.render.terminal import WIDTH
+    from headwork.render.text import WIDTH
 
     return min(max(get_terminal_size().columns, 60), 160) if sys.stdout.isatty() else WIDTH
 

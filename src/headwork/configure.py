@@ -121,12 +121,11 @@ def diagram(formula: str = "multi_head", **sizes: Any) -> Diagram:
 
 
 def _equation(step: Step, shape: Shape) -> Equation:
-    op = None if isinstance(step.op, Given) else step.op
     operands = tuple(Operand(PLAIN.of(source), None) for source in step.inputs)
     width, block = shape[-1], None
     if isinstance(step.op, Split) and isinstance(width, int):
         block = (step.op.part * width + 1, (step.op.part + 1) * width)
-    return Equation(PLAIN.of(step), step.role, step.head, op, operands, shape, block=block)
+    return Equation(step, PLAIN.of(step), operands, shape, block=block)
 
 
 class _Alike:
@@ -153,11 +152,9 @@ class _Alike:
         return PLAIN.of_role(step.role, "g" if shared else "i")
 
     def equation(self, step: Step) -> Equation:
-        given = isinstance(step.op, Given)
         sources = step.inputs[:1] if isinstance(step.op, Join) else step.inputs
         operands = tuple(Operand(self.name(source), None) for source in sources)
-        op = Join(of=len(step.inputs)) if isinstance(step.op, Join) and step.op.of is None else step.op
-        return Equation(self.name(step), step.role, step.head, None if given else op, operands, self.shape[step])
+        return Equation(step, self.name(step), operands, self.shape[step])
 
 
 def _size(value: int | str) -> Size:

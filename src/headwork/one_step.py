@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headwork.errors import HeadworkError
-from headwork.graph import Head, Step
+from headwork.graph import Step
 from headwork.notation import Name
 from headwork.numbers.parse import parse_number
 from headwork.ops import Given, Op
 from headwork.readings.exact import EXACT, HIDDEN, Entry, Matrix
-from headwork.readings.shapes import shapes
+from headwork.readings.shapes import SHAPES
 from headwork.working import Equation, Operand
 
 Rows = Sequence[Sequence[int | str]]
@@ -25,28 +25,22 @@ def matrix(name: str, rows: Rows) -> Equation:
     if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
         raise HeadworkError(f"{name} needs rows of equal length, written [[1, 2], [3, 4]]")
     value = tuple(tuple(_entry(x) for x in row) for row in rows)
-    return Equation(_name(name), "given", None, None, (), (len(value), len(value[0])), value)
+    shape = (len(value), len(value[0]))
+    return Equation(Step(Given(shape), (), name), Name.read(name), (), shape, value)
 
 
-def step(name: str, op: Op, *inputs: Equation, role: str = "step", head: Head = None) -> Equation:
+def step(name: str, op: Op, *inputs: Equation) -> Equation:
     """An operation on what is given or was worked out before."""
     values: list[Matrix] = []
     for source in inputs:
         if source.value is None:
             raise HeadworkError(f"{source.name} has a shape but no value; work it out first")
         values.append(source.value)
-    given = tuple(Step(Given((len(v), len(v[0]))), (), str(s.name)) for v, s in zip(values, inputs, strict=True))
-    made = Step(op, given, role, head)
-    shape = shapes(made)[made]
+    made = Step(op, tuple(source.step for source in inputs), name)
+    shape = SHAPES[type(op)](made, *(source.shape for source in inputs))
     value = EXACT[type(op)](made, *values)
     operands = tuple(Operand(source.name, v) for source, v in zip(inputs, values, strict=True))
-    return Equation(_name(name), role, head, op, operands, shape, value)
-
-
-def _name(text: str) -> Name:
-    upright = text.removesuffix("ᵀ")
-    base, _, below = upright.partition("_")
-    return Name(base, tuple(below.split(",")) if below else (), upright != text)
+    return Equation(made, Name.read(name), operands, shape, value)
 
 
 def _entry(value: int | str) -> Entry:

@@ -15,6 +15,7 @@ import sympy
 from headwork.errors import HeadworkError
 from headwork.formulas import FORMULAS, given, multi_head, multi_head_blocks, product, transposed
 from headwork.graph import Step, in_order, read
+from headwork.maths import Prose, between, listed
 from headwork.notation import PLAIN, Name, Notation
 from headwork.ops import Add, Given, Join, Split, Transpose
 from headwork.readings.shapes import shapes
@@ -73,7 +74,7 @@ class Proof:
         return self.holds
 
     def __repr__(self) -> str:
-        from headwork.render.terminal import shown_text
+        from headwork.render.text import shown_text
 
         return shown_text(self)
 
@@ -228,7 +229,7 @@ def _stacked(rows: Sequence[Step], role: str) -> Step:
     return Step(Transpose(), (standing,), role)
 
 
-def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[str, Proof]]:
+def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[Prose, Proof]]:
     """The claims that a part's names stand for, each with its proof.
 
     "scores[i,j]": an entry of Q·Kᵀ is a row of Q times a row of K. "head_output[i]": a row of A·V is a weighted sum.
@@ -236,20 +237,27 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[s
     """
     sizes = ready.sizes
     tokens, keys, d_k, d_v = (_small(size) for size in (sizes.tokens, sizes.keys, sizes.d_k, sizes.d_v))
-    claims: list[tuple[str, Proof]] = []
+    claims: list[tuple[Prose, Proof]] = []
+    Q, K, V = (notation.of_role(role) for role in ("Q", "K", "V"))
     roles = [name for name in find if "[" not in name]
     for name in find:
         if name == "scores[i,j]":
             proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
-            claims.append(("Entry (i, j) of Q·Kᵀ is row i of Q times row j of K.", proof))
+            scores = between((Q.maths, K.flipped().maths), "·")
+            claims.append(
+                (("Entry (i, j) of ", scores, " is row i of ", Q.maths, " times row j of ", K.maths, "."), proof)
+            )
         elif name == "head_output[i]":
             proof = prove(*row_claim(tokens, keys, d_v), notation=notation)
-            claims.append(("Row i of the weights times V is the sum of the rows of V, weighted.", proof))
+            claims.append(
+                (("Row i of the weights times ", V.maths, " is the sum of the rows of ", V.maths, ", weighted."), proof)
+            )
         elif name not in roles:
             raise HeadworkError(f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i] or a role")
     if roles:
         heads = sizes.heads if isinstance(sizes.heads, int) and sizes.heads > 1 else 2
-        text = f"One wide projection, split, and a projection for every head give the same {', '.join(roles)}."
+        same = listed(notation.of_role(role).maths for role in roles)
+        text = ("One wide projection, split, and a projection for every head give the same ", *same, ".")
         last = () if "output" in roles else roles
         claims.append((text, prove("multi_head", "multi_head_blocks", roles=last, notation=notation, heads=heads)))
     return claims

@@ -32,6 +32,8 @@ from headwork.working import (
     Samples,
     Shapes,
     Working,
+    arithmetic,
+    flip,
 )
 
 WHOLE = -1  # in a set of wanted rows: all of them
@@ -203,17 +205,9 @@ class _Solver:
         given = isinstance(step.op, Given) or step in (self.ready.handed if handed is None else handed)
         value = meaning.get(step)
         operands = () if given else tuple(Operand(self.notation.of(s), meaning.get(s)) for s in step.inputs)
-        return Equation(
-            self.notation.of(step),
-            step.role,
-            step.head,
-            None if given else step.op,
-            operands,
-            self.ready.shape[step],
-            value,
-            self.block(step) if not given else None,
-            self.near(step, value) if value is not None and not given else (),
-        )
+        block = None if given else self.block(step)
+        near = self.near(step, value) if value is not None and not given else ()
+        return Equation(step, self.notation.of(step), operands, self.ready.shape[step], value, block, near)
 
     def block(self, step: Step) -> tuple[int, int] | None:
         width = self.ready.shape[step][-1]
@@ -233,18 +227,14 @@ class _Solver:
         value: Matrix = (meaning[step][row],)
         near = self.near(step, value, row)
         if self.problem.columns:
-            value = _flip(value)
-            operands = [Operand(o.name, o.value and _flip(o.value)) for o in operands]
+            value = flip(value)
+            operands = [Operand(o.name, o.value and flip(o.value)) for o in operands]
             if isinstance(step.op, MatMul):  # (x·W)ᵀ = Wᵀ·xᵀ, and the vector x is the column already
                 left, right = operands
                 operands = [Operand(right.name.flipped(), right.value), left]
         shape = (len(value), len(value[0]))
-        name = self.notation.row(step, row)
-        return Equation(
-            *(name, step.role, step.head, step.op, tuple(operands), shape, value, self.block(step), near),
-            row=row,
-            upright=self.problem.columns,
-        )
+        name, upright = self.notation.row(step, row), self.problem.columns
+        return Equation(step, name, tuple(operands), shape, value, self.block(step), near, row, upright)
 
     def near(self, step: Step, value: Matrix, first_row: int = 0) -> tuple[Near, ...]:
         """The weights that print as 0 or 1 without being so."""
@@ -261,10 +251,7 @@ class _Solver:
     def arithmetic(self, found: Found, meaning: Mapping[Step, Matrix]) -> Arithmetic:
         assert found.row is not None
         assert found.column is not None
-        came = origin(found.step, found.row, found.column, meaning)
-        name = self.notation.entry(found.step, found.row, found.column)
-        names = tuple(dict.fromkeys(self.notation.of(step) for step, _, _ in came.places))
-        return Arithmetic(name, found.step.op if came.terms else None, names, came.terms, came.result)
+        return arithmetic(origin(found.step, found.row, found.column, meaning), self.notation)
 
     # The other kinds.
 
@@ -336,7 +323,3 @@ KINDS: Mapping[str, Callable[[_Solver, Part], list[Line]]] = {
     "explain": _Solver.nothing,
     "diagram": _Solver.diagram,
 }
-
-
-def _flip(matrix: Matrix) -> Matrix:
-    return tuple(zip(*matrix, strict=True))

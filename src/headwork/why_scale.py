@@ -10,7 +10,10 @@ import numpy as np
 import sympy
 
 from headwork.build import Sizes, build
+from headwork.maths import MINUS, Above, Letter, Maths, Number, Prose, Ratio, Row, Sign, Words, between, bracketed
+from headwork.notation import Name
 from headwork.numbers.surd import Real
+from headwork.readings.algebra import algebra
 from headwork.readings.moments import moments
 
 WIDTHS = (4, 64, 1024)
@@ -20,9 +23,9 @@ WIDTHS = (4, 64, 1024)
 class Statement:
     """One line of a derivation: left = right, because."""
 
-    left: str
-    right: Any  # sympy.Expr, or text
-    because: str = ""
+    left: Maths
+    right: Maths
+    because: Prose = ()
 
 
 @dataclass(frozen=True)
@@ -47,25 +50,56 @@ def derive(find: str, mean: Real | None = None, variance: Real | None = None) ->
     drawn = next(m for step, m in table.items() if step.role == "Q")
     scores = next(m for step, m in table.items() if step.role == "scores")
     mu, var = drawn.mean, drawn.variance
+    q_i, k_i, q, k = (Name.read(name).maths for name in ("q_i", "k_i", "q", "k"))
+    term, dot = between((q_i, k_i), "·"), between((q, k), "·")
     if find == "mean":
+        terms = Row((Sign("Σ"), Words(" "), term, Words(", i = 1 … D")))
         return (
-            Statement("q·k", "Σ q_i·k_i, i = 1 … D"),
-            Statement("E[q_i·k_i]", mu**2, "q_i and k_i are independent: E[q_i]·E[k_i]"),
-            Statement("E[q·k]", scores.mean, "the mean of a sum is the sum of the means: D equal terms"),
+            Statement(dot, terms),
+            Statement(
+                _mean(term),
+                algebra(mu**2),
+                (q_i, " and ", k_i, " are independent: ", between((_mean(q_i), _mean(k_i)), "·")),
+            ),
+            Statement(_mean(dot), algebra(scores.mean), ("the mean of a sum is the sum of the means: D equal terms",)),
         )
     if find == "variance":
         one = sympy.expand((var + mu**2) ** 2 - mu**4)
+        squares = [_mean(_squared(letter)) for letter in (q_i, k_i)]
+        product = _mean(_squared(bracketed(term)))
         return (
-            Statement("E[q_i²]", var + mu**2, "Var = E[q_i²] − E[q_i]², and k_i likewise"),
-            Statement("E[(q_i·k_i)²]", (var + mu**2) ** 2, "independent: E[q_i²]·E[k_i²]"),
-            Statement("Var[q_i·k_i]", one, "E[(q_i·k_i)²] − E[q_i·k_i]²"),
-            Statement("Var[q·k]", scores.variance, "the D terms are independent, so their variances add"),
+            Statement(
+                squares[0],
+                algebra(var + mu**2),
+                ("Var = ", Row((squares[0], MINUS, _squared(_mean(q_i)))), ", and ", k_i, " likewise"),
+            ),
+            Statement(product, algebra((var + mu**2) ** 2), ("independent: ", between(squares, "·"))),
+            Statement(_variance(term), algebra(one), (Row((product, MINUS, _squared(_mean(term)))),)),
+            Statement(
+                _variance(dot), algebra(scores.variance), ("the D terms are independent, so their variances add",)
+            ),
         )
     s = sympy.Symbol("s", positive=True)
     return (
-        Statement("Var[q·k/s]", scores.variance / s**2, "a factor 1/s comes out squared"),
-        Statement("s", sympy.sqrt(scores.variance), "the only s > 0 that makes this 1"),
+        Statement(
+            _variance(Row((dot, Sign("/"), Letter("s")))),
+            algebra(scores.variance / s**2),
+            ("a factor ", Ratio(Number("1"), Letter("s")), " comes out squared"),
+        ),
+        Statement(Letter("s"), algebra(sympy.sqrt(scores.variance)), ("the only s > 0 that makes this 1",)),
     )
+
+
+def _mean(of: Maths) -> Maths:
+    return Row((Letter("E"), bracketed(of, "[", "]")))
+
+
+def _variance(of: Maths) -> Maths:
+    return Row((Letter("Var"), bracketed(of, "[", "]")))
+
+
+def _squared(of: Maths) -> Maths:
+    return Above(of, Number("2"))
 
 
 def sample(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
 from headwork.graph import Head, Step
+from headwork.maths import Prose
 from headwork.notation import Name, Notation
-from headwork.ops import Given, MatMul, Op, Shape
+from headwork.ops import MatMul, Shape
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.sheet import Part, Problem
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from headwork.numbers.closed import Exact
     from headwork.proofs import Proof
     from headwork.readings.counts import Convention, Count
-    from headwork.readings.entries import Origin
+    from headwork.readings.entries import Origin, Place, Terms
     from headwork.readings.moments import Moments
     from headwork.why_scale import Sample, Statement
 
@@ -28,7 +30,7 @@ class Shown:
     """Whatever prints itself, in a shell or a notebook, as the terminal page has it."""
 
     def __repr__(self) -> str:
-        from headwork.render.terminal import shown_text
+        from headwork.render.text import shown_text
 
         return shown_text(self)
 
@@ -52,44 +54,70 @@ class Near:
 
     name: Name
     whole: int
-    distance: Entry
+    distance: Exact
 
 
 @dataclass(frozen=True, repr=False)
 class Equation(Shown):
-    """name = operation on operands = value. The value is None where only the shape is asked."""
+    """name = operation on operands = value. The value is None where only the shape is asked.
 
+    A row of a step may stand alone; where the page writes vectors as columns it is `upright`: operands, value and
+    shape are then as the page has them, (x·W)ᵀ = Wᵀ·xᵀ.
+    """
+
+    step: Step
     name: Name
-    role: str
-    head: Head
-    op: Op | None  # None for a matrix that is given or handed over
-    operands: tuple[Operand, ...]
+    operands: tuple[Operand, ...]  # none for a matrix that is given or handed over
     shape: Shape
     value: Matrix | None = None
     block: tuple[int, int] | None = None  # of a split: its first and last column, in the page's counting
     near: tuple[Near, ...] = ()
     row: int | None = None  # which row of the step this is, counted from 0; None for the whole step
-    upright: bool = False  # that row is written as a column
+    upright: bool = False
 
-    def origin(self, row: int, column: int) -> Origin:
-        """How the entry in this place, counted from 0, came about: the `entries` reading of this one operation.
+    @property
+    def role(self) -> str:
+        return self.step.role
 
-        The steps of its places are the operands, with their numbers "0", "1", … as roles. A row that is written as
-        a column was worked as a row, so it is laid down, read and stood up again; a product needs no such care.
-        """
-        from headwork.readings.entries import Origin, origin
+    @property
+    def head(self) -> Head:
+        return self.step.head
 
-        values = [operand.value for operand in self.operands]
-        matrices = [value for value in (*values, self.value) if value is not None]
-        assert self.op is not None
-        assert len(matrices) == len(values) + 1, "an entry comes from numbers"
-        inputs = tuple(Step(Given(()), (), str(i)) for i in range(len(values)))
-        step = Step(self.op, inputs, self.role)
-        if not self.upright or isinstance(self.op, MatMul):
-            return origin(step, row, column, dict(zip((*inputs, step), matrices, strict=True)))
-        laid = [tuple(zip(*matrix, strict=True)) for matrix in matrices]
-        found = origin(step, column, row, dict(zip((*inputs, step), laid, strict=True)))
-        return Origin(step, row, column, found.terms, tuple((s, j, i) for s, i, j in found.places), found.result)
+    @property
+    def given(self) -> bool:
+        return not self.operands
+
+    @property
+    def worked(self) -> bool:
+        """Whether every number that went in is known."""
+        return not self.given and self.value is not None and all(o.value is not None for o in self.operands)
+
+    def origin(self, i: int, j: int) -> Origin:
+        """How the entry that the page has in this place, counted from 0, came about, in the step's own rows."""
+        from headwork.readings.entries import Origin, came_from
+
+        inputs = [operand.value for operand in self.operands if operand.value is not None]
+        assert self.value is not None
+        assert len(inputs) == len(self.step.inputs), "an entry comes from numbers"
+        row, column = (j, i) if self.upright else (i, j)
+        if self.upright:
+            inputs = [flip(matrix) for matrix in (inputs[::-1] if self._turned else inputs)]
+        terms, places = came_from(self.step, row, column, inputs)
+        if self._turned:
+            terms = tuple(pair[::-1] for pair in terms)
+        return Origin(self.step, row + (self.row or 0), column, terms, places, self.value[i][j])
+
+    def shown_place(self, place: Place) -> Place:
+        """A place in the step's inputs as a place in the operands that the page has."""
+        number, row, column = place
+        if not self.upright:
+            return place
+        return (1 - number if self._turned else number), column, row
+
+    @property
+    def _turned(self) -> bool:
+        """Whether the operands of a product have changed sides."""
+        return self.upright and isinstance(self.step.op, MatMul)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.float64]:
         import numpy as np
@@ -102,15 +130,26 @@ class Equation(Shown):
         return np.array(rows, dtype)
 
 
+def flip(matrix: Matrix) -> Matrix:
+    return tuple(zip(*matrix, strict=True))
+
+
 @dataclass(frozen=True, repr=False)
 class Arithmetic(Shown):
     """One entry: the numbers that went in, and what came out. `terms` are as in `readings.entries.Origin`."""
 
     name: Name
-    op: Op | None
-    operands: tuple[Name, ...]  # of the rows, columns or entries that the numbers come from
-    terms: tuple[tuple[Entry, ...], ...]
+    step: Step
+    sources: tuple[Name, ...]  # of the matrices that the numbers come from; none where the entry is given
+    terms: Terms
     result: Entry
+
+
+def arithmetic(origin: Origin, notation: Notation) -> Arithmetic:
+    """How an entry came about, in the names of a page."""
+    step = origin.step
+    sources = tuple(dict.fromkeys(notation.of(step.inputs[number]) for number, _, _ in origin.places))
+    return Arithmetic(notation.entry(step, origin.row, origin.column), step, sources, origin.terms, origin.result)
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +212,7 @@ class Samples(Shown):
 class Argument(Shown):
     """A proof, entry by entry."""
 
-    claim: str
+    claim: Prose
     proof: Proof
 
 

@@ -123,7 +123,7 @@ def _headline(found: Inspection) -> str:
 
 def _example(said: Mapping[str, Any]) -> str:
     """The smallest input that shows it, worked by hand, beside what the code returned."""
-    from headwork.render.terminal import working_text
+    from headwork.render.text import shown_text
     from headwork.sheets.fields import read_problem
     from headwork.sheets.sheet import Sheet
     from headwork.solving import solve
@@ -149,7 +149,7 @@ def _example(said: Mapping[str, Any]) -> str:
     if "mask" in case or said.get("causal"):
         table["mask"] = "causal"
     problem = read_problem(table, "The smallest input that shows it")
-    by_hand = working_text(solve(Sheet(problem.title, (problem,))))
+    by_hand = shown_text(solve(Sheet(problem.title, (problem,))))
     rows = "\n".join("      " + "  ".join(_number(x) for x in row) for row in said["returned"])
     return f"{by_hand}\nThe code returned\n\n{rows}"
 

@@ -16,25 +16,44 @@ if TYPE_CHECKING:
     from headwork.marking.mark import Marker
     from headwork.marking.marks import Marks
 
-FORMATS = ("text", "json", "html", "gradescope", "csv", "class")
+PAGES = {"text": ".txt", "html": ".html", "md": ".md", "pdf": ".pdf", "tex": ".tex"}
+FORMATS = (*PAGES, "json", "gradescope", "csv", "class")
 MANY = 20  # students from which a progress bar is worth its line
 
 
 def mark(
     sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name or a path.")],
     answers: Annotated[list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .csv or .ipynb files.")],
-    format: Annotated[str, typer.Option(help="text, json, html, gradescope; csv and class for a class.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="text, html, md, pdf, tex, json, gradescope; csv and class for a class.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write to this file, whose ending chooses the form where no format does.")
+    ] = None,
 ) -> None:
     """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
-    if format not in FORMATS:
-        raise HeadworkError(f"there is no format '{format}'; choose from {', '.join(FORMATS)}")
+    chosen = _chosen(format, output)
     from headwork.marking.mark import Marker
     from headwork.sheets.load import load
 
     marker = Marker(load(sheet))
     students = _with_progress(_students(answers), answers)
-    _write(_report(format, marker, students), output)
+    _write(_report(chosen, marker, students, output), output)
+
+
+def _chosen(format: str | None, output: Path | None) -> str:
+    """The format asked for, or the one that the file's ending names."""
+    ending = "" if output is None else output.suffix.lower()
+    if format is None:
+        named = {**{end: name for name, end in PAGES.items()}, ".json": "json", ".csv": "csv", "": "text"}
+        if ending not in named:
+            raise HeadworkError(
+                f"{output}: marks are not written as '{ending}'; choose from {' '.join(filter(None, named))}"
+            )
+        return named[ending]
+    if format not in FORMATS:
+        raise HeadworkError(f"there is no format '{format}'; choose from {', '.join(FORMATS)}")
+    return format
 
 
 def _students(paths: Iterable[Path]) -> Iterator[Answers]:
@@ -44,26 +63,26 @@ def _students(paths: Iterable[Path]) -> Iterator[Answers]:
         yield from read_answers(path)
 
 
-def _report(format: str, marker: Marker, students: Iterator[Answers]) -> Iterator[str]:
+def _report(format: str, marker: Marker, students: Iterator[Answers], output: Path | None) -> Iterator[str | bytes]:
     marks = (marker.mark(student) for student in students)
-    title = marker.sheet.title
     if format == "json":
         from headwork.marking.report_json import class_json
 
         return class_json(marks)
-    if format == "html":
-        from headwork.marking.report_html import students_html
-
-        return students_html(title, marks)
     if format == "gradescope":
         return _gradescope(marks)
-    if format in ("csv", "class"):
-        from headwork.marking.report_class import class_csv, class_page
+    if format == "csv":
+        from headwork.marking.spreadsheet import class_csv
 
-        return class_csv(marks) if format == "csv" else class_page(title, marks)
-    from headwork.marking.report_text import marks_text
+        return class_csv(marks)
+    from headwork.marking.report import class_blocks, students_blocks
+    from headwork.render.save import streamed
 
-    return (marks_text(one, max(4, marker.sheet.problems[0].places)) + "\n" for one in marks)
+    title = marker.sheet.title
+    if format == "class":
+        ending = ".html" if output is None or output.suffix.lower() not in PAGES.values() else output.suffix.lower()
+        return streamed(ending, class_blocks(title, marks))
+    return streamed(PAGES[format], students_blocks(title, marks, marker.sheet.problems[0].places))
 
 
 def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:
@@ -98,14 +117,14 @@ def _how_many(path: Path) -> int:
         return max(0, sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1)
 
 
-def _write(pieces: Iterator[str], output: Path | None) -> None:
+def _write(pieces: Iterator[str | bytes], output: Path | None) -> None:
     if output is None:
         for piece in pieces:
             typer.echo(piece, nl=False)
         return
     try:
-        with output.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(pieces)
+        with output.open("wb") as file:
+            file.writelines(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
     except OSError as error:
         raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
 

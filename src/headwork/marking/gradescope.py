@@ -7,7 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from headwork.marking.marks import AnswerMark, Marks, PartMark
-from headwork.marking.report_text import answer_lines
+from headwork.marking.report import PLACES, finding
+from headwork.render.cells import Style
+from headwork.render.text import document
 
 
 def gradescope_json(marks: Marks, seconds: float) -> str:
@@ -34,7 +36,7 @@ def _test(part: PartMark, answer: AnswerMark) -> dict[str, Any]:
         "score": float(each * answer.right),
         "max_score": float(each * answer.entries),
         "status": "passed" if answer.right == answer.entries else "failed",
-        "output": "\n".join(answer_lines(answer, 4)),
+        "output": document([finding(answer, Style(PLACES))]).rstrip("\n"),
         "output_format": "text",
         "tags": list(answer.tags),
         "visibility": "visible",

@@ -31,7 +31,7 @@ from headwork.readings.values import Array
 from headwork.sheets.load import load
 from headwork.sheets.ready import Found, Ready
 from headwork.sheets.sheet import Part, Problem, Sheet
-from headwork.working import Arithmetic
+from headwork.working import Arithmetic, arithmetic
 
 
 def mark(sheet: Sheet | str | Path, answers: Answers | Mapping[str, Any] | str | Path) -> Marks:
@@ -338,8 +338,4 @@ class _Attempt:
             meaning = self._own_meaning if on_own else self.marker.truth[self.part.label]
         except HeadworkError:
             return None
-        came = origin(step, row, column, meaning)
-        notation = self.marker.problem.notation
-        names = tuple(dict.fromkeys(notation.of(source) for source, _, _ in came.places))
-        name = notation.entry(step, row, column)
-        return Arithmetic(name, step.op if came.terms else None, names, came.terms, came.result)
+        return arithmetic(origin(step, row, column, meaning), self.marker.problem.notation)

@@ -68,6 +68,7 @@ class Marks:
         return tuple(dict.fromkeys(single for tag in found for single in tag.split("+")))
 
     def __str__(self) -> str:
-        from headwork.marking.report_text import marks_text
+        from headwork.marking.report import student_blocks
+        from headwork.render.text import document
 
-        return marks_text(self)
+        return document(student_blocks(self))

@@ -1,24 +1,31 @@
-"""Exact numbers as text a person would write: 2√3/3, 1/(1 + e^(-√2))."""
+"""Exact numbers as a person would write them: 2√3/3, 1/(1 + e^(−√2))."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from headwork.inline import inline
+from headwork.maths import Maths, Number, Ratio, RootOf, Row, Sign, bracketed, is_sum, minus, power_of_e, signed_sum
 from headwork.numbers.closed import UNIT, Closed, Denominator, Exact, ExpSum
 from headwork.numbers.enclosure import enclose, interval_context
 from headwork.numbers.surd import Real, Surd
 
 
 def text(number: Exact) -> str:
-    """The closed form, with ASCII minus signs; a page that wants others replaces them.
+    """The closed form on one line, with ASCII minus signs, as data has it.
 
     >>> from headwork.numbers.surd import root
     >>> text(root(2) / 2), text(Fraction(-3, 4))
     ('√2/2', '-3/4')
     """
+    return inline(written(number)).replace("−", "-")
+
+
+def written(number: Exact) -> Maths:
+    """The closed form as mathematics."""
     if isinstance(number, Closed):
-        return _signed_sum(_ratio(N, D) for D, N in _in_order(number))
+        return signed_sum(_ratio(N, D) for D, N in _in_order(number))
     return _real(number)
 
 
@@ -27,49 +34,53 @@ def _in_order(number: Closed) -> list[tuple[Denominator, ExpSum]]:
     return sorted(number.parts.items(), key=lambda part: part[0] != UNIT)
 
 
-def _ratio(above: Mapping[Real, Real], below: Denominator) -> str:
+def _ratio(above: Mapping[Real, Real], below: Denominator) -> Maths:
     numerator = _exponentials(above.items())
-    if below == UNIT:
-        return numerator
-    if len(above) > 1 or numerator.startswith("-"):
-        numerator = f"({numerator})"
-    return f"{numerator}/({_exponentials(below)})"
+    return numerator if below == UNIT else Ratio(numerator, _exponentials(below))
 
 
-def _exponentials(terms: Iterable[tuple[Real, Real]]) -> str:
-    """Largest exponent first, which is how a normalised row reads: 1 + e^(-2) + …"""
+def _exponentials(terms: Iterable[tuple[Real, Real]]) -> Maths:
+    """Largest exponent first, which is how a normalised row reads: 1 + e^(−2) + …"""
     iv = interval_context(96)
     ordered = sorted(terms, key=lambda term: -float(enclose(term[0], iv).mid))
-    return _signed_sum(_exponential(s, c) for s, c in ordered)
+    return signed_sum(_exponential(s, c) for s, c in ordered)
 
 
-def _exponential(exponent: Real, coefficient: Real) -> str:
+def _exponential(exponent: Real, coefficient: Real) -> Maths:
     if not exponent:
         return _real(coefficient)
-    power = f"e^({_real(exponent)})"
-    if coefficient == 1:
-        return power
-    if coefficient == -1:
-        return f"-{power}"
+    power = power_of_e(_real(exponent))
+    if coefficient in (1, -1):
+        return power if coefficient == 1 else minus(power)
     factor = _real(coefficient)
-    return f"({factor})·{power}" if " " in factor else f"{factor}·{power}"
+    if is_sum(factor):
+        return Row((bracketed(factor), Sign("·"), power))
+    return Row((*_items(factor), Sign("·"), power))
 
 
-def _real(number: Real) -> str:
+def _items(factor: Maths) -> tuple[Maths, ...]:
+    """A minus at the front stays at the front of the product."""
+    return factor.items if isinstance(factor, Row) else (factor,)
+
+
+def _real(number: Real) -> Maths:
     if isinstance(number, Surd):
-        return _signed_sum(_root(r, c) for r, c in sorted(number.terms.items()))
-    return str(number)
+        return signed_sum(_root(r, c) for r, c in sorted(number.terms.items()))
+    return _fraction(number)
 
 
-def _root(radicand: int, coefficient: Fraction) -> str:
+def _root(radicand: int, coefficient: Fraction) -> Maths:
     if radicand == 1:
-        return str(coefficient)
-    above = f"{coefficient.numerator}√{radicand}"
-    if abs(coefficient.numerator) == 1:
-        above = above.replace("1√", "√", 1)
-    return above if coefficient.denominator == 1 else f"{above}/{coefficient.denominator}"
+        return _fraction(coefficient)
+    size = abs(coefficient)
+    above = RootOf(Number(str(radicand)))
+    over = above if size.numerator == 1 else Row((Number(str(size.numerator)), above))
+    root: Maths = over if size.denominator == 1 else Ratio(over, Number(str(size.denominator)))
+    return root if coefficient > 0 else minus(root)
 
 
-def _signed_sum(terms: Iterable[str]) -> str:
-    first, *rest = terms
-    return first + "".join(f" - {t[1:]}" if t.startswith("-") else f" + {t}" for t in rest)
+def _fraction(number: Fraction) -> Maths:
+    size = abs(number)
+    over, under = Number(str(size.numerator)), size.denominator
+    fraction = over if under == 1 else Ratio(over, Number(str(under)))
+    return fraction if number >= 0 else minus(fraction)

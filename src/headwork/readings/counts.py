@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from math import prod
 
 from headwork.graph import Step, in_order
+from headwork.maths import MINUS, Letter, Maths, Number, Prose, Row, between, factor
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Shape, Size, Softmax, Split, Transpose
 from headwork.readings.shapes import shapes
 
@@ -16,25 +17,44 @@ class Convention:
     """How operations are counted. `first_term` counts the addition of each sum's first term to nothing."""
 
     name: str
-    text: str
+    text: Prose
     first_term: bool
     exponentials: bool
 
 
+_A, _B, _C, _N = (Letter(letter) for letter in "abcn")
+_PRODUCT: Prose = ("An ", between((_A, _B), "×"), " by ", between((_B, _C), "×"), " product is ")
+_REST = (
+    "Hidden entries are worked out like the rest. Bytes: every step reads its inputs and writes its result once; "
+    "transposes and splits only look."
+)
+
+
+def _less_one(size: Maths) -> Maths:
+    return Row((size, MINUS, Number("1")))
+
+
 BY_HAND = Convention(
     "by-hand",
-    "An a×b by b×c product is a·b·c multiplications and a·(b−1)·c additions; dividing the scores costs one "
-    "division an entry; a softmax row of n costs n−1 additions and n divisions. Exponentials are listed, not "
-    "added in. Hidden entries are worked out like the rest. Bytes: every step reads its inputs and writes its "
-    "result once; transposes and splits only look.",
+    (
+        *_PRODUCT,
+        between((_A, _B, _C), "·"),
+        " multiplications and ",
+        between((_A, factor(_less_one(_B)), _C), "·"),
+        " additions; dividing the scores costs one division an entry; a softmax row of ",
+        *(_N, " costs ", _less_one(_N), " additions and ", _N, " divisions. "),
+        "Exponentials are listed, not added in. " + _REST,
+    ),
     first_term=False,
     exponentials=False,
 )
 FLOPS = Convention(
     "flops",
-    "An a×b by b×c product is 2·a·b·c operations, every sum starting from zero; every division and every "
-    "exponential counts as one. Hidden entries are worked out like the rest. Bytes: every step reads its inputs "
-    "and writes its result once; transposes and splits only look.",
+    (
+        *_PRODUCT,
+        between((Number("2"), _A, _B, _C), "·"),
+        " operations, every sum starting from zero; every division and every exponential counts as one. " + _REST,
+    ),
     first_term=True,
     exponentials=True,
 )

@@ -14,8 +14,10 @@ from typing import Any
 import sympy
 
 from headwork.graph import Step, read
-from headwork.numbers.algebra import as_sympy
+from headwork.maths import Prose, listed
+from headwork.notation import PLAIN
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
+from headwork.readings.algebra import as_sympy
 from headwork.readings.shapes import shapes
 
 
@@ -27,7 +29,7 @@ class Moments:
     variance: Any  # sympy.Expr | None
     sources: frozenset[Step] = frozenset()  # the inputs that its randomness comes from
     independent: bool = False  # whether the entries of one row are independent of each other
-    why_not: str = ""
+    why_not: Prose = ()
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,17 @@ def _matmul(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
     return Moments(mean, variance, sources)
 
 
-def _dependence(left: Moments, right: Moments) -> str:
+def _dependence(left: Moments, right: Moments) -> Prose:
     """Why the terms of a sum of products are not independent enough for a closed form, or nothing."""
     if shared := left.sources & right.sources:
-        return f"both factors are made of {', '.join(sorted(s.role for s in shared))}"
+        return (
+            "both factors are made of ",
+            *listed(PLAIN.of_role(role).maths for role in sorted({s.role for s in shared})),
+        )
     # Entries of X·W in one row share X: they are uncorrelated, which is enough, only around 0.
     if (left.mean or right.mean) and not (left.independent and right.independent):
-        return "the terms of the sum are correlated unless the means are 0"
-    return ""
+        return ("the terms of the sum are correlated unless the means are 0",)
+    return ()
 
 
 def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
@@ -96,7 +101,7 @@ def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
 
 def _add(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
     sources = left.sources | right.sources
-    shared = "both terms are made of one input" if left.sources & right.sources else ""
+    shared: Prose = ("both terms are made of one input",) if left.sources & right.sources else ()
     if why_not := left.why_not or right.why_not or shared:
         return Moments(None, None, sources, why_not=why_not)
     return Moments(left.mean + right.mean, left.variance + right.variance, sources)
@@ -107,7 +112,7 @@ def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
     assert isinstance(step.op, Softmax)
     alike = not scores.why_not and step.op.exponential and step.inputs[0].role != "masked"
     mean = 1 / sympy.sympify(draws.shape[step][-1]) if alike else None
-    return Moments(mean, None, scores.sources, why_not="the variance of a softmax has no closed form: sample it")
+    return Moments(mean, None, scores.sources, why_not=("the variance of a softmax has no closed form: sample it",))
 
 
 def _same(draws: Draws, step: Step, first: Moments, *others: Moments) -> Moments:

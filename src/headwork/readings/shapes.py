@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from headwork.errors import ShapeError
 from headwork.graph import Rules, Step, read
+from headwork.inline import inline
+from headwork.maths import Maths, Number, between
 from headwork.notation import PLAIN
 from headwork.ops import Add, Divide, Given, Join, MatMul, Shape, Size, Softmax, Split, Transpose, Untold
 
@@ -18,15 +20,23 @@ def shapes(last: Step) -> dict[Step, Shape]:
 
 def shape_text(shape: Shape) -> str:
     """2×3, B×n×d/h."""
-    return "×".join(size_text(size) for size in shape)
+    return inline(shape_maths(shape))
 
 
 def size_text(size: Size) -> str:
-    if isinstance(size, int | Untold):
-        return str(size)
-    from headwork.numbers.algebra import algebra_text  # symbols only: SymPy is loaded already
+    return inline(size_maths(size))
 
-    return algebra_text(size)
+
+def shape_maths(shape: Shape) -> Maths:
+    return between(map(size_maths, shape), "×")
+
+
+def size_maths(size: Size) -> Maths:
+    if isinstance(size, int | Untold):
+        return Number(str(size))
+    from headwork.readings.algebra import algebra  # symbols only: SymPy is loaded already
+
+    return algebra(size)
 
 
 def _given(step: Step) -> Shape:

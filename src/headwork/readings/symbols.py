@@ -10,8 +10,8 @@ import sympy
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, in_order, read
 from headwork.notation import PLAIN, Notation
-from headwork.numbers.algebra import as_sympy
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Shape, Softmax, Split, Transpose
+from headwork.readings.algebra import as_sympy
 
 SymbolMatrix = tuple[tuple[Any, ...], ...]  # of sympy.Expr, which has no types
 

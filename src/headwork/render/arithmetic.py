@@ -1,95 +1,103 @@
-"""The arithmetic of one entry in text: terms with numbers in, the sum, the result."""
+"""The arithmetic of one entry: terms with numbers in, the sum, the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from headwork.maths import (
+    Maths,
+    Number,
+    Ratio,
+    Row,
+    Sign,
+    Words,
+    between,
+    factor,
+    number,
+    power_of_e,
+    related,
+    signed_sum,
+)
 from headwork.numbers.closed import UNIT, Closed
 from headwork.numbers.surd import Real, Surd
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
 from headwork.readings.exact import Entry, Hidden
-from headwork.render.cells import Style, cell
-from headwork.render.notes import figures
+from headwork.render.blocks import Aligned, Display
+from headwork.render.cells import Style, cell, figures
 from headwork.working import Arithmetic
 
 FIGURES = 4  # of exponentials, which have no end
 
 
-def arithmetic_text(line: Arithmetic, style: Style) -> list[str]:
-    """The lines for one entry: z_3,1 = 1·0 + (−2)·3 …"""
-    head = f"{line.name} "
-    if line.op is None:
-        return [f"{head}{_equals(line.result, style)}   as given"]
-    if not line.terms:
-        return [f"{head}{_equals(line.result, style)}"]
-    steps = ARITHMETIC[type(line.op)](line, style)
+def arithmetic_display(line: Arithmetic, style: Style) -> Display:
+    """z_3,1 = 1·0 + (−2)·3 …, line by line."""
     result = _equals(line.result, style)
-    if steps and steps[-1] == result:
-        steps = steps[:-1]
-    lines = [*steps, result]
-    return [head + lines[0], *(" " * len(head) + more for more in lines[1:])]
+    steps = list(ARITHMETIC[type(line.step.op)](line, style)) if line.terms else []
+    if not steps or steps[-1].pieces != result.pieces:
+        steps.append(result if line.sources else Aligned(None, result.pieces, ("as given",)))
+    first, *more = steps
+    return Display((Aligned(line.name.maths, first.pieces, first.remark), *more))
 
 
-def _equals(entry: Entry, style: Style) -> str:
+def _line(relation: str, maths: Maths, remark: str = "") -> Aligned:
+    return Aligned(None, (related(relation, maths),), (remark,) if remark else ())
+
+
+def _relation(exact: bool) -> str:
+    return "=" if exact else "≈"
+
+
+def _equals(entry: Entry, style: Style) -> Aligned:
     shown, exact = cell(entry, style)
-    return f"{'=' if exact else '≈'} {shown}"
+    return _line(_relation(exact), shown)
 
 
-def _number(entry: Entry, style: Style) -> str:
-    """A number as a factor or term: brackets around what starts with a minus sign or is a sum."""
-    shown, _ = cell(entry, style)
-    return f"({shown})" if shown.startswith("−") or " " in shown else shown
+def _number(entry: Entry, style: Style) -> Maths:
+    return factor(cell(entry, style)[0])
 
 
-def _matmul(line: Arithmetic, style: Style) -> list[str]:
+def _matmul(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     exact = all(cell(x, style)[1] for pair in line.terms for x in pair)
-    products = " + ".join("·".join(_number(x, style) for x in pair) for pair in line.terms)
-    lines = [f"{'=' if exact else '≈'} {products}"]
+    products = between((between((_number(x, style) for x in pair), "·") for pair in line.terms), "+")
+    lines = [_line(_relation(exact), products)]
     if exact and len(line.terms) > 1:
         terms = [a * b for a, b in line.terms if not isinstance(a, Hidden) and not isinstance(b, Hidden)]
-        lines.append(f"= {signed_sum([cell(term, style)[0] for term in terms])}")
+        lines.append(_line("=", signed_sum(cell(term, style)[0] for term in terms)))
     return lines
 
 
-def signed_sum(terms: list[str]) -> str:
-    """4 + 0 − 24."""
-    first, *rest = terms
-    return first + "".join(f" − {t[1:]}" if t.startswith("−") else f" + {t}" for t in rest)
+def _divide(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((dividend, by),) = line.terms
+    over, under = cell(dividend, style)[0], cell(by, Style(exact=True))[0]
+    return [_line("=", Ratio(over, under, undone=True))]
 
 
-def _divide(line: Arithmetic, style: Style) -> list[str]:
-    (number, by), *_ = line.terms
-    divisor, _ = cell(by, Style(exact=True))
-    return [f"= {_number(number, style)} / {divisor}"]
-
-
-def _add(line: Arithmetic, style: Style) -> list[str]:
-    (a, b), *_ = line.terms
-    lines = [f"= {_number(a, style)} + {_number(b, style)}"]
+def _add(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((a, b),) = line.terms
+    lines = [_line("=", between((_number(a, style), _number(b, style)), "+"))]
     if isinstance(b, Hidden):
-        lines.append("= −∞   hidden by the mask")
+        lines.append(_line("=", number("−∞"), "hidden by the mask"))
     return lines
 
 
-def _softmax(line: Arithmetic, style: Style) -> list[str]:
+def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     (own,), summed = line.terms
     if isinstance(own, Hidden):
-        return ["= e^(−∞) / … = 0   hidden by the mask"]
-    assert isinstance(line.op, Softmax)
-    if not line.op.exponential:
-        plain = " + ".join(_number(s, style) for s in summed if not isinstance(s, Hidden))
-        return [f"= {_number(own, style)} / ({plain})"]
-    seen = [s for s in summed if isinstance(s, Fraction | Surd)]
-    below = " + ".join(_power(s, style) for s in seen)
-    exact = all(cell(s, style)[1] for s in seen)
-    formula = f"{'=' if exact else '≈'} {_power(own, style)} / ({below})"
+        nothing = Ratio(power_of_e(number("−∞")), Sign("…"), undone=True)
+        return [_line("=", Row((nothing, Sign("="), Number("0"))), "hidden by the mask")]
     assert isinstance(own, Fraction | Surd)
-    above, powers, total = _exponential([own]), [_exponential([s]) for s in seen], _exponential(seen)
-    return [formula, f"≈ {above} / ({' + '.join(powers)})", f"≈ {above} / {f'({total})' if '·' in total else total}"]
+    seen = [s for s in summed if isinstance(s, Fraction | Surd)]
+    exact = all(cell(s, style)[1] for s in seen)
+    above = _exponential([own])
+    return [
+        _line(_relation(exact), Ratio(_power(own, style), between((_power(s, style) for s in seen), "+"), undone=True)),
+        _line("≈", Ratio(above, between((_exponential([s]) for s in seen), "+"), undone=True)),
+        _line("≈", Ratio(above, _exponential(seen), undone=True)),
+    ]
 
 
-def _exponential(exponents: list[Real]) -> str:
+def _exponential(exponents: list[Real]) -> Maths:
     """The sum of e to these, in a few figures."""
     total: dict[Real, Real] = {}
     for s in exponents:
@@ -98,16 +106,15 @@ def _exponential(exponents: list[Real]) -> str:
     return figures(only or Closed({UNIT: total}), FIGURES)
 
 
-def _power(exponent: Entry, style: Style) -> str:
-    shown, _ = cell(exponent, style)
-    return f"e^({shown})" if len(shown) > 1 else f"e^{shown}"
+def _power(exponent: Entry, style: Style) -> Maths:
+    return power_of_e(cell(exponent, style)[0])
 
 
-def _moved(line: Arithmetic, style: Style) -> list[str]:
-    return [f"= an entry of {line.operands[0]}"]
+def _moved(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    return [_line("=", Row((Words("an entry of "), line.sources[0].maths)))]
 
 
-ARITHMETIC: Mapping[type[Op], Callable[[Arithmetic, Style], list[str]]] = {
+ARITHMETIC: Mapping[type[Op], Callable[[Arithmetic, Style], Sequence[Aligned]]] = {
     Given: lambda line, style: [],
     MatMul: _matmul,
     Transpose: _moved,

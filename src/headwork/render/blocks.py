@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headwork.render.maths import Maths, Prose
+from headwork.maths import Maths, Prose
 from headwork.working import Diagram, Equation
 
 
@@ -15,9 +15,8 @@ class Title:
 
 @dataclass(frozen=True)
 class Heading:
-    """A problem's title, numbered where there are several."""
+    """The title of a problem or of a section."""
 
-    number: int | None
     text: str
 
 
@@ -31,7 +30,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Sentences. The kind is "text", "answer", "claim" or "note"."""
+    """Sentences. The kind is "text", "answer", "claim", "line" inside a working, "note" on the display above,
+    or "aside", small print of its own."""
 
     text: Prose
     kind: str = "text"
@@ -56,13 +56,27 @@ class Aligned:
     remark: Prose = ()
 
 
+Spot = tuple[str, int, int]  # an entry on the page: the key of its matrix, its row, its column
+
+
+@dataclass(frozen=True)
+class How:
+    """One entry: its spot, the spots it came from, the lines of its arithmetic, and why it is hidden if it is."""
+
+    spot: Spot
+    sources: tuple[Spot, ...]
+    lines: tuple[Aligned, ...]
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Display:
-    """Lines aligned on their relation. `equation` is the step they show, its matrices found by `key`."""
+    """Lines aligned on their relation. `equation` is what they show, its matrix found by `key`."""
 
     lines: tuple[Aligned, ...]
     equation: Equation | None = None
     key: str = ""
+    how: tuple[How, ...] = ()  # of every entry, on a page that can be pointed at
 
 
 @dataclass(frozen=True)
@@ -104,8 +118,18 @@ class Space:
     lines: int
 
 
-Block = Title | Heading | Question | Paragraph | Flow | Display | Entries | Table | Picture | Heat | Space
+@dataclass(frozen=True)
+class Finding:
+    """What was found of an answer: a name, the verdict that it gets, the rest of the sentence, and what explains it."""
+
+    name: str
+    verdict: str  # right, follows, wrong, malformed, blank
+    text: str
+    inside: tuple[Display | Paragraph, ...] = ()
+
+
+Block = Title | Heading | Question | Paragraph | Flow | Display | Entries | Table | Picture | Heat | Space | Finding
 BLOCKS: tuple[type[Block], ...] = (
     *(Title, Heading, Question, Paragraph, Flow, Display),
-    *(Entries, Table, Picture, Heat, Space),
+    *(Entries, Table, Picture, Heat, Space, Finding),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from headwork.numbers.digits import decimal, exact_decimal
-from headwork.numbers.text import text
+from headwork.maths import Above, Gap, Grid, Maths, Number, Row, Sign, number
+from headwork.numbers.closed import Exact
+from headwork.numbers.digits import decimal, exact_decimal, exponent, scientific, significant
+from headwork.numbers.text import written
 from headwork.readings.exact import Entry, Hidden, Matrix
 
 SHORT_DECIMALS = 6  # a terminating decimal of up to so many places is written out
@@ -21,26 +23,54 @@ class Style:
     exact: bool = False  # closed forms throughout, no rounding
 
 
-def cell(entry: Entry, style: Style) -> tuple[str, bool]:
-    """The text of a number, and whether it is exact.
+def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
+    """A number as it is printed, and whether it is exact.
 
-    >>> cell(Fraction(1, 3), Style()), cell(Fraction(1, 70000), Style())
-    (('1/3', True), ('0.00', False))
+    >>> cell(Fraction(1, 70000), Style())
+    (Number(text='0.00'), False)
     """
     if isinstance(entry, Hidden):
-        return "−∞", True
-    written = exact_decimal(entry, max(SHORT_DECIMALS, style.places))
-    if written is None and (style.exact or _short_fraction(entry)):
-        written = text(entry)
-    if written is not None:
-        return written.replace("-", "−"), True
-    return decimal(entry, style.places).replace("-", "−"), False
+        return number("−∞"), True
+    short = exact_decimal(entry, max(SHORT_DECIMALS, style.places))
+    if short is not None:
+        return number(short), True
+    if style.exact or _short_fraction(entry):
+        return written(entry), True
+    return number(decimal(entry, style.places)), False
 
 
-def cells(matrix: Matrix, style: Style) -> tuple[list[list[str]], bool]:
-    """The texts of a matrix, and whether every one is exact. A column with rounded entries shows equal places."""
+def grid(matrix: Matrix, style: Style, key: str = "") -> tuple[Grid, bool]:
+    """A matrix with its decimal points above one another, and whether every number in it is exact."""
     shown = [[cell(entry, style) for entry in row] for row in matrix]
-    return [[words for words, _ in row] for row in shown], all(exact for row in shown for _, exact in row)
+    columns = [_column([maths for maths, _ in column]) for column in zip(*shown, strict=True)]
+    return Grid(tuple(zip(*columns, strict=True)), key), all(exact for row in shown for _, exact in row)
+
+
+def _column(cells: list[Maths]) -> list[Maths]:
+    decimals = [_decimals(maths) for maths in cells]
+    most = max((d for d in decimals if d is not None), default=0)
+    return [_padded(maths, d, most) for maths, d in zip(cells, decimals, strict=True)]
+
+
+def _decimals(maths: Maths) -> int | None:
+    """How many digits stand after the point; None for what is no plain decimal."""
+    digits = maths.items[-1] if isinstance(maths, Row) and len(maths.items) == 2 else maths
+    return len(digits.text.partition(".")[2]) if isinstance(digits, Number) else None
+
+
+def _padded(maths: Maths, decimals: int | None, most: int) -> Maths:
+    if decimals is None or decimals == most:
+        return maths
+    return Row((maths, Gap(("" if decimals else ".") + "0" * (most - decimals))))
+
+
+def figures(value: Exact, count: int) -> Maths:
+    """So many significant figures; with a power of ten where the number is very small or very large."""
+    power = exponent(value) if value else 0
+    if -4 < power < 7:
+        return number(significant(value, count))
+    mantissa, _, raised = scientific(value, count).partition("e")
+    return Row((number(mantissa), Sign("·"), Above(Number("10"), number(raised))))
 
 
 def _short_fraction(entry: Entry) -> bool:

@@ -14,11 +14,11 @@ def adapted(working: Working, blank: bool, fade: int | None, answers_only: bool)
         raise HeadworkError("--blank, --fade and --answers-only are three different pages; choose one")
     if not blank and fade is None and not answers_only:
         return working
-    from headwork.render import blank as paper
+    from headwork.render import papers
 
     if fade is not None:
-        return paper.fade(working, fade)
-    return paper.blank(working) if blank else paper.answers_only(working)
+        return papers.fade(working, fade)
+    return papers.blank(working) if blank else papers.answers_only(working)
 
 
 def save_page(working: Working, output: Path, exact: bool) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headwork.graph import Head
-from headwork.readings.shapes import shape_text, size_text
+from headwork.maths import Maths, Row, Words
+from headwork.readings.shapes import shape_maths, size_text
+from headwork.render.arrangement import Arrangement, Box, Section
 from headwork.render.drawing import Drawing, label_width
-from headwork.render.layout import Block, Graph, Section
-from headwork.render.maths import Maths, Row, Words
 from headwork.render.picture_text import picture_words
-from headwork.render.reading import read_maths
 from headwork.working import Diagram
 
 LANE = 108.0  # from one column of boxes to the next
@@ -41,7 +40,7 @@ class _Painter:
     outlets: dict[int, tuple[float, float]] = field(default_factory=dict)  # row → where its arrow starts
 
     def __post_init__(self) -> None:
-        self.graph = Graph(self.diagram)
+        self.graph = Arrangement(self.diagram)
         self.lanes = self.graph.lanes
         self.width = self.lanes * LANE + 2 * RAIL
         self.drawing = Drawing("Attention, step by step", picture_words(self.diagram), self.width)
@@ -67,7 +66,7 @@ class _Painter:
             return
         for i, row in enumerate(rows):
             lane = (self.lanes / len(rows)) * (i + 0.5) - 0.5
-            self._box(Block(row, "", lane, lane, 0, look="source"), self.at)
+            self._draw(Box(row, None, lane, lane, 0, look="source"), self.at)
         self.at += BOX
 
     # Heads.
@@ -100,22 +99,22 @@ class _Painter:
                 self.drawing.line((x, y), (x, y + ARROW), head=True)
                 self._named(row, x, y)
                 y += ARROW
-            self._box(Block(row, cut, lane, lane, 0), y)
+            self._draw(Box(row, cut, lane, lane, 0), y)
         if cuts:
             self.at = max(y for _, y in self.outlets.values())
 
     def _section(self, section: Section, title: str, stacked: bool = False) -> None:
-        if not section.blocks:
+        if not section.boxes:
             return
         top = self.at + (10 + 2 * STACKED if stacked else 10)
         if title:
             self.at = top + CARD - 8
         start = self._bring(section)
-        depth = max(block.layer for block in section.blocks)
-        for block in section.blocks:
-            self._box(block, start + block.layer * (BOX + ARROW))
-        for block in section.blocks:
-            self._arrows(block, section, start)
+        depth = max(box.layer for box in section.boxes)
+        for box in section.boxes:
+            self._draw(box, start + box.layer * (BOX + ARROW))
+        for box in section.boxes:
+            self._arrows(box, section, start)
         bottom = start + depth * (BOX + ARROW) + BOX
         self._loose_ends(section, start)
         if title:
@@ -142,7 +141,7 @@ class _Painter:
         start = self.at + ARROW + 7 * (len(sources) - 1)
         for i, row in enumerate(sources):
             level = self.at + 12 + 7 * i
-            lanes = sorted(block.entry_lane(row) for r, block in entering if r == row)
+            lanes = sorted(box.entry_lane(row) for r, box in entering if r == row)
             self._from_rail(row, level, lanes)
             for lane in lanes:
                 self.drawing.line((self.x(lane), level), (self.x(lane), start), head=True)
@@ -160,68 +159,68 @@ class _Painter:
             turn = y + 6
             self.drawing.line((x, y), (x, turn), (rail, turn), (rail, level), (max(ends), level))
         if row in self.rails:
-            shape = shape_text(self.graph.rows[row].shape)
+            shape = shape_maths(self.graph.rows[row].shape)
             for end in ends:
-                self.drawing.label(read_maths(shape), end + 5, level + 13, anchor="start", size=SMALL)
+                self.drawing.label(shape, end + 5, level + 13, anchor="start", size=SMALL)
 
-    def _arrows(self, block: Block, section: Section, start: float) -> None:
+    def _arrows(self, box: Box, section: Section, start: float) -> None:
         """From the boxes above into this one; a label stands where each arrow leaves."""
-        bottom_of = {b.row: start + b.layer * (BOX + ARROW) + BOX for b in section.blocks}
-        for source in block.inputs:
-            if source in bottom_of and source != block.row:
+        bottom_of = {b.row: start + b.layer * (BOX + ARROW) + BOX for b in section.boxes}
+        for source in box.inputs:
+            if source in bottom_of and source != box.row:
                 x = self.outlets[source][0]
-                into = min(max(x, self.x(block.first) - LANE / 2 + 12), self.x(block.last) + LANE / 2 - 12)
-                top = start + block.layer * (BOX + ARROW)
+                into = min(max(x, self.x(box.first) - LANE / 2 + 12), self.x(box.last) + LANE / 2 - 12)
+                top = start + box.layer * (BOX + ARROW)
                 elbow = [] if into == x else [(x, top - 12), (into, top - 12)]
                 self.drawing.line((x, bottom_of[source]), *elbow, (into, top), head=True)
                 if not self.graph.given(source):
                     self._named(source, x, bottom_of[source])
             elif source in self.waiting:
-                self._arrive(source, block, start)
+                self._arrive(source, box, start)
 
     def _named(self, row: int, x: float, y: float) -> None:
         equation = self.graph.rows[row]
-        self.drawing.label(read_maths(str(equation.name)), x + 5, y + 13, anchor="start", size=SIZE - 1)
-        self.drawing.label(read_maths(shape_text(equation.shape)), x + 5, y + 26, anchor="start", size=SMALL)
+        self.drawing.label(equation.name.maths, x + 5, y + 13, anchor="start", size=SIZE - 1)
+        self.drawing.label(shape_maths(equation.shape), x + 5, y + 26, anchor="start", size=SMALL)
 
     def _leave(self, section: Section, bottom: float) -> None:
         """A head's output turns to the right side, on its way to the joining."""
-        block = section.blocks[-1]
-        x, y = self.outlets[block.row]
+        box = section.boxes[-1]
+        x, y = self.outlets[box.row]
         rail = self.width - 8 - 7 * len(self.waiting)
-        self.drawing.label(self._with_shape(block.row), x + 6, y + 15, anchor="start", size=SIZE - 1)
+        self.drawing.label(self._with_shape(box.row), x + 6, y + 15, anchor="start", size=SIZE - 1)
         self.drawing.line((x, y), (x, bottom + 8), (rail, bottom + 8))
-        self.outlets[block.row] = (rail, bottom + 8)
-        self.waiting.append(block.row)
+        self.outlets[box.row] = (rail, bottom + 8)
+        self.waiting.append(box.row)
 
     def _with_shape(self, row: int) -> Maths:
         equation = self.graph.rows[row]
-        return Row((read_maths(str(equation.name)), Words("  "), read_maths(shape_text(equation.shape))))
+        return Row((equation.name.maths, Words("  "), shape_maths(equation.shape)))
 
     def _loose_ends(self, section: Section, start: float) -> None:
         """What nothing else reads leaves on an arrow of its own; the last matrix does so at the very end."""
         last = len(self.graph.rows) - 1
-        for block in section.blocks:
-            if block.row != last and block.look == "plain" and not self.graph.read_by_another(block.row):
-                x, y = self.x(block.lane), start + block.layer * (BOX + ARROW) + BOX
+        for box in section.boxes:
+            if box.row != last and box.look == "plain" and not self.graph.read_by_another(box.row):
+                x, y = self.x(box.lane), start + box.layer * (BOX + ARROW) + BOX
                 self.drawing.line((x, y), (x, y + ARROW - 6), head=True)
-                self._named(block.row, x, y)
+                self._named(box.row, x, y)
 
-    def _arrive(self, row: int, block: Block, start: float) -> None:
+    def _arrive(self, row: int, box: Box, start: float) -> None:
         x, y = self.outlets[row]
-        into = self.x(block.last) + LANE / 2 - 12 - 14 * self.waiting.index(row)
+        into = self.x(box.last) + LANE / 2 - 12 - 14 * self.waiting.index(row)
         turn = start - 10
         self.drawing.line((x, y), (x, turn), (into, turn), (into, start), head=True)
 
     # Boxes.
 
-    def _box(self, block: Block, y: float) -> None:
-        left, right = self.x(block.first) - LANE / 2 + 6, self.x(block.last) + LANE / 2 - 6
-        label = self._with_shape(block.row) if block.look == "source" else read_maths(block.label)
+    def _draw(self, box: Box, y: float) -> None:
+        left, right = self.x(box.first) - LANE / 2 + 6, self.x(box.last) + LANE / 2 - 6
+        label = box.label or self._with_shape(box.row)
         size = min(SIZE, SIZE * (right - left - 6) / max(label_width(label), 1))
-        self.drawing.box(left, y, right - left, BOX, look=block.look)
+        self.drawing.box(left, y, right - left, BOX, look=box.look)
         self.drawing.label(label, (left + right) / 2, y + BOX - 7.5, size=size)
-        self.outlets[block.row] = (self.x(block.lane), y + BOX)
+        self.outlets[box.row] = (self.x(box.lane), y + BOX)
 
     def _outputs(self) -> None:
         """The last matrix leaves at the bottom."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
 
 FONT = "New Computer Modern, Latin Modern Roman, STIX Two Text, Cambria, Georgia, serif"
 SIZE = 13.0

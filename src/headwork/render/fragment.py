@@ -5,7 +5,8 @@ from __future__ import annotations
 from headwork.render.blocks import Block, Title
 from headwork.render.cells import Style
 from headwork.render.html import block_html, static
-from headwork.render.page import Layout, line_blocks, page, problem_blocks
+from headwork.render.layout import Layout
+from headwork.render.page import layout_of, line_blocks, page, problem_blocks
 from headwork.working import Line, ProblemWorking, Working
 
 SCOPE = "headwork"  # the style reaches nothing outside an element of this class
@@ -21,10 +22,7 @@ def _blocks(thing: object) -> list[Block]:
     if isinstance(thing, Working):
         return list(page(thing))
     if isinstance(thing, ProblemWorking):
-        return [
-            Title(thing.problem.title),
-            *problem_blocks(thing, Layout(Style(thing.problem.places), first_index=thing.notation.first_index)),
-        ]
+        return [Title(thing.problem.title), *problem_blocks(thing, layout_of(thing))]
     assert isinstance(thing, Line)
     return list(line_blocks(thing, Layout(Style())))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from headwork.maths import Number
 from headwork.numbers.digits import to_float
 from headwork.readings.exact import Entry, Hidden
 from headwork.render.drawing import Drawing
-from headwork.render.maths import Number
-from headwork.render.reading import read_maths
 from headwork.working import Equation
 
 LARGEST, SMALLEST = 26.0, 3.0  # sides of a square
@@ -25,7 +24,7 @@ def heat_map(equation: Equation, first_index: int) -> Drawing:
     for i, row in enumerate(equation.value):
         for j, entry in enumerate(row):
             drawing.shade(MARGIN + j * side, MARGIN + i * side, side - 1, _share(entry))
-    drawing.label(read_maths(str(equation.name)), MARGIN, 14, anchor="start", size=12)
+    drawing.label(equation.name.maths, MARGIN, 14, anchor="start", size=12)
     if side >= 12:
         for i in range(rows):
             drawing.label(Number(str(i + first_index)), MARGIN - 9, MARGIN + (i + 0.5) * side + 3, size=9)

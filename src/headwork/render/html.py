@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from importlib import resources
 from typing import Any
 
+from headwork.maths import Prose
 from headwork.render.blocks import (
     Aligned,
     Block,
     Display,
     Entries,
+    Finding,
     Flow,
     Heading,
     Heat,
+    How,
     Paragraph,
     Picture,
     Question,
@@ -23,43 +26,48 @@ from headwork.render.blocks import (
     Table,
     Title,
 )
-from headwork.render.mathml import mathml
-from headwork.render.maths import Prose
-from headwork.render.page import laid_out, problem_blocks
-from headwork.render.pointing import How, pointed_at
-from headwork.working import Working
+from headwork.render.mathml import mathml, spot_id
+
+LAYOUT = {"pointing": True}  # a page scrolls, so there is room
 
 
-def working_html(working: Working, *, exact: bool = False) -> str:
-    """The whole document."""
-    body, found = [block_html(Title(working.title))], {}
-    for number, layout, problem in laid_out(working, exact=exact):
-        inside = []
-        for block in problem_blocks(problem, layout):
-            inside.append(block_html(block))
-            if isinstance(block, Display) and block.equation is not None:
-                for how in pointed_at(block.equation, block.key, problem.problem, layout.style):
-                    found[how.place] = _how(how)
-        heading = block_html(Heading(number, problem.problem.title)) if number is not None else ""
-        body.append(f"<section>\n{heading}\n" + "\n".join(inside) + "\n</section>")
-    return document(working.title, "\n".join(body), found)
+def document(blocks: Iterable[Block]) -> str:
+    """The whole page; its first block is its title."""
+    return "".join(streamed(blocks))
 
 
-def document(title: str, body: str, found: Mapping[str, object]) -> str:
-    """A page around a body; the style and the script stand in it."""
-    data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    pointing = (
-        f'<script type="application/json" id="how">{data}</script>\n<script>\n{static("page.js")}</script>\n'
-        if found
-        else ""
-    )
-    return (
+def streamed(blocks: Iterable[Block]) -> Iterator[str]:
+    """The page piece by piece. What is known of entries that can be pointed at goes with it as data, and a script."""
+    rest = iter(blocks)
+    title = next(rest)
+    assert isinstance(title, Title)
+    yield (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{static('page.css')}</style>\n</head>\n<body>\n"
-        f"<main>\n{body}\n</main>\n{pointing}</body>\n</html>\n"
+        f"<title>{escape(title.text)}</title>\n<style>\n{static('page.css')}</style>\n</head>\n<body>\n<main>\n"
     )
+    yield block_html(title) + "\n"
+    found: dict[str, object] = {}
+    yield from _sections(rest, found)
+    yield "</main>\n"
+    if found:
+        data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+        yield f'<script type="application/json" id="how">{data}</script>\n<script>\n{static("page.js")}</script>\n'
+    yield "</body>\n</html>\n"
+
+
+def _sections(blocks: Iterable[Block], found: dict[str, object]) -> Iterator[str]:
+    """A section for every heading and what stands under it; for what stands before the first one too."""
+    inside = False
+    for block in blocks:
+        if not inside or isinstance(block, Heading):
+            yield "</section>\n<section>\n" if inside else "<section>\n"
+            inside = True
+        if isinstance(block, Display):
+            found.update((spot_id(how.spot), _how(how)) for how in block.how)
+        yield block_html(block) + "\n"
+    yield "</section>\n" if inside else ""
 
 
 def static(name: str) -> str:
@@ -74,7 +82,7 @@ def _how(how: How) -> dict[str, object]:
     """An entry for the script: what to light up, and what to show."""
     lines = "".join(f"<div>{_line(line)}</div>" for line in how.lines)
     reason = f"<p>{escape(how.reason)}</p>" if how.reason else ""
-    return {"from": how.sources, "shown": lines + reason}
+    return {"from": [spot_id(spot) for spot in how.sources], "shown": lines + reason}
 
 
 def _prose(prose: Prose) -> str:
@@ -127,9 +135,14 @@ def _heat(heat: Heat) -> str:
     return f'<figure class="heat">{heat_map(heat.equation, heat.first_index).svg()}</figure>'
 
 
+def _finding(finding: Finding) -> str:
+    said = f'<b>{escape(finding.name)}</b>: <span class="{finding.verdict}">{escape(finding.text)}</span>'
+    return f'<div class="finding"><p>{said}</p>' + "".join(map(block_html, finding.inside)) + "</div>"
+
+
 BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: f"<h1>{escape(block.text)}</h1>",
-    Heading: lambda block: f"<h2>{block.number}. {escape(block.text)}</h2>",
+    Heading: lambda block: f"<h2>{escape(block.text)}</h2>",
     Question: lambda block: f'<p class="question"><b>({escape(block.label)})</b> {_prose(block.text)}</p>',
     Paragraph: lambda block: f'<p class="{block.kind}">{_prose(block.text)}</p>',
     Flow: _flow,
@@ -138,5 +151,6 @@ BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Table: _table,
     Picture: _picture,
     Heat: _heat,
+    Finding: _finding,
     Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',
 }

@@ -18,8 +18,9 @@ from headwork.numbers.digits import significant
 from headwork.numbers.text import text
 from headwork.readings.exact import Entry, Hidden
 from headwork.readings.shapes import size_text
-from headwork.render.cells import Style
-from headwork.render.terminal import part_text
+from headwork.render.layout import Layout
+from headwork.render.page import layout_of
+from headwork.render.text import WIDTH, on_lines, part_text
 from headwork.working import Counts, Diagram, Equation, PartWorking, Shapes, Working
 
 SCHEMA = 1
@@ -38,14 +39,14 @@ def _working(working: Working) -> dict[str, Any]:
         "problems": [
             {
                 "title": problem.problem.title,
-                "parts": [_part(part, Style(problem.problem.places)) for part in problem.parts],
+                "parts": [_part(part, layout_of(problem, **on_lines(WIDTH))) for part in problem.parts],
             }
             for problem in working.problems
         ],
     }
 
 
-def _part(worked: PartWorking, style: Style) -> dict[str, Any]:
+def _part(worked: PartWorking, layout: Layout) -> dict[str, Any]:
     fields = {
         "label": worked.part.label,
         "kind": worked.part.kind,
@@ -53,7 +54,7 @@ def _part(worked: PartWorking, style: Style) -> dict[str, Any]:
         "steps": [_step(equation) for equation in worked.steps or _table_steps(worked)],
     }
     if worked.part.kind != "value":
-        fields["text"] = part_text(worked, style)
+        fields["text"] = part_text(worked, layout)
     return fields
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from headwork.maths import Prose, width
 from headwork.render.blocks import (
     Block,
     Display,
     Entries,
+    Finding,
     Flow,
     Heading,
     Heat,
@@ -19,14 +21,10 @@ from headwork.render.blocks import (
     Table,
     Title,
 )
-from headwork.render.latex_maths import latex, sentence
-from headwork.render.latex_text import escaped, unknown
-from headwork.render.maths import Prose, width
-from headwork.render.page import page
-from headwork.render.picture_text import picture_lines
-from headwork.working import Working
+from headwork.render.latex_maths import escaped, latex, sentence, unknown
+from headwork.render.picture_text import picture_sections
 
-ROOM = 78  # characters that fit on a line of A4
+LAYOUT = {"room": 78}  # characters that fit on a line of A4
 WIDE_CELL = 36  # from here on a table's cell is broken into lines
 
 _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
@@ -39,10 +37,10 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 """
 
 
-def working_latex(working: Working, *, exact: bool = False) -> str:
+def document(blocks: Iterable[Block]) -> str:
     """The whole document."""
     body = ""
-    for block in page(working, exact=exact, room=ROOM):
+    for block in blocks:
         # A display belongs to the paragraph before it: an empty line would leave a gap.
         body += ("\n" if isinstance(block, Display) else "\n\n") + BLOCKS[type(block)](block)
     return f"{_PREAMBLE}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
@@ -62,7 +60,7 @@ def _prose(prose: Prose) -> str:
 
 def _paragraph(paragraph: Paragraph) -> str:
     text = _prose(paragraph.text)
-    if paragraph.kind == "note":
+    if paragraph.kind in ("note", "aside"):
         return rf"{{\small {text}\par}}"
     if paragraph.kind == "answer":
         return rf"\begin{{quote}}{text}\end{{quote}}"
@@ -117,15 +115,21 @@ def _picture(picture: Picture) -> str:
     if not picture.asked:
         return ""
     blocks = []
-    for heading, lines in picture_lines(picture.diagram):
+    for heading, lines in picture_sections(picture.diagram):
         title = rf"\emph{{{escaped(heading)}}}\par\nobreak" + "\n" if heading else ""
         blocks.append(title + _entries(Entries(tuple(lines))))
     return "\n\n".join(blocks)
 
 
+def _finding(finding: Finding) -> str:
+    inside = "\n\n".join(BLOCKS[type(block)](block) for block in finding.inside)
+    said = rf"\textbf{{{escaped(finding.name)}}}: {escaped(finding.text)}\par"
+    return said + (f"\n\\begin{{quote}}\n{inside}\n\\end{{quote}}" if inside else "")
+
+
 BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: rf"{{\LARGE\bfseries {escaped(block.text)}\par}}",
-    Heading: lambda block: rf"\section*{{{block.number}.\ {escaped(block.text)}}}",
+    Heading: lambda block: rf"\section*{{{escaped(block.text)}}}",
     Question: lambda block: rf"\medskip\textbf{{({escaped(block.label)})}} {_prose(block.text)}",
     Paragraph: _paragraph,
     Flow: _flow,
@@ -134,5 +138,6 @@ BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Table: _table,
     Picture: _picture,
     Heat: lambda block: "",  # needs colour, which plain LaTeX has not; the numbers stand above it
+    Finding: _finding,
     Space: lambda space: rf"\vspace*{{{0.9 * space.lines:.1f}cm}}",
 }

@@ -1,237 +1,33 @@
-"""Where the boxes of a picture stand: sections of lanes and layers, read off the graph."""
+"""How a page is laid out: its numbers, its room, its names."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
-from headwork.graph import Head
-from headwork.notation import Name
-from headwork.ops import Add, Divide, Join, MatMul, Size, Softmax, Split
-from headwork.render.formula_text import divisor_text, formula_text
-from headwork.working import Diagram, Equation, Operand
+from headwork.maths import Maths, Row, width
+from headwork.notation import PLAIN, Notation
+from headwork.render.cells import Style
 
-PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "mask")
-ENTRANCE = ("Q", "K", "V", "Q_before_bias", "K_before_bias", "V_before_bias")
-FEW = 3  # joined heads that are named one by one
+
+def numbered() -> Iterator[str]:
+    """A key for every display of a page: e1, e2 …"""
+    return (f"e{n}" for n in count(1))
 
 
 @dataclass(frozen=True)
-class Block:
-    """A box: the row it works out, its label, the lanes it spans and the layer it stands in."""
+class Layout:
+    """`room` is how many characters fit on a line, None where a line may be of any width; `measure` counts them."""
 
-    row: int
-    label: str
-    first: float
-    last: float
-    layer: int
-    inputs: tuple[int, ...] = ()
-    lanes: tuple[float, ...] = ()  # of the inputs, where they come from this section
-    look: str = "plain"
+    style: Style
+    room: int | None = None
+    measure: Callable[[Maths], int] = width
+    notation: Notation = PLAIN
+    causal: bool = False
+    pointing: bool = False  # whether entries can be pointed at
+    keys: Iterator[str] = field(default_factory=numbered)
 
-    @property
-    def lane(self) -> float:
-        return (self.first + self.last) / 2
-
-    def entry_lane(self, row: int) -> float:
-        """Where an arrow from outside the section enters: side by side when there are two."""
-        outside = [r for r, lane in zip(self.inputs, self.lanes, strict=True) if lane < 0]
-        if len(outside) == 1 or self.first != self.last:
-            return self.lane
-        return self.lane - 0.2 + 0.4 * outside.index(row) / (len(outside) - 1)
-
-
-@dataclass
-class Section:
-    """The boxes of one head, or of what comes before or after the heads."""
-
-    blocks: list[Block] = field(default_factory=list)
-
-    @property
-    def starts(self) -> bool:
-        """Whether it begins with inputs of its own."""
-        return any(block.look == "source" for block in self.blocks if block.layer == 0)
-
-    def entering(self, known: Collection[int]) -> list[tuple[int, Block]]:
-        """What comes from above, and the box that reads it."""
-        own = {block.row for block in self.blocks}
-        return [
-            (row, block)
-            for block in self.blocks
-            for row, lane in zip(block.inputs, block.lanes, strict=True)
-            if lane < 0 and row in known and row not in own and not block.label.startswith("[")
-        ]
-
-
-class Graph:
-    """A diagram's rows with parameters folded into the boxes that use them, and transposes into the arrows."""
-
-    def __init__(self, diagram: Diagram) -> None:
-        self.rows = diagram.rows
-        self.sources = diagram.sources
-        ints = [e.head for e in self.rows if isinstance(e.head, int)]
-        letters = [e.head for e in self.rows if isinstance(e.head, str)]
-        self.heads: list[Head] = [*sorted(set(ints)), *dict.fromkeys(letters)]
-        self.after = self._after()
-
-    @property
-    def head_count(self) -> Size:
-        joins = [e.op for e in self.rows if isinstance(e.op, Join)]
-        of = next((join.of for join in joins if join.of is not None), None)
-        return len(self.heads) if of is None else of
-
-    def head_name(self, head: Head) -> str:
-        return next(e.name.subscripts[-1] for e in self.rows if e.head == head and e.name.subscripts)
-
-    @property
-    def lanes(self) -> int:
-        """How many boxes stand side by side; three, for Q, K and V, as a rule."""
-        sections = [self.outside(before=True), self.outside(before=False), *map(self.section, self.heads)]
-        return max(3, *(round(block.last) + 1 for section in sections for block in section.blocks))
-
-    def read_by_another(self, row: int) -> bool:
-        return any(row in self.inputs(other) for other in self.boxes())
-
-    def given(self, row: int) -> bool:
-        """Handed over, or with inputs that the picture does not hold."""
-        equation = self.rows[row]
-        return equation.op is None or len(self.sources[row]) < len(equation.operands)
-
-    def parameter(self, row: int) -> bool:
-        return self.given(row) and self.rows[row].role in PARAMETERS
-
-    def inputs(self, row: int) -> tuple[int, ...]:
-        """What a box rests on, parameters and transposes aside."""
-        if self.given(row):
-            return ()
-        found = []
-        for source in self.sources[row]:
-            while self.rows[source].name.transposed and not self.given(source):
-                (source,) = self.sources[source]
-            if not self.parameter(source):
-                found.append(source)
-        return tuple(found)
-
-    def boxes(self) -> list[int]:
-        return [
-            row
-            for row, equation in enumerate(self.rows)
-            if not self.parameter(row) and not (equation.name.transposed and not self.given(row))
-        ]
-
-    def shared_sources(self) -> list[int]:
-        """Inputs that several boxes read."""
-        readers = [source for row in self.boxes() for source in self.inputs(row)]
-        return [row for row in self.boxes() if self.given(row) and readers.count(row) > 1]
-
-    def section(self, head: Head, *, whole: bool = True, drawn: Collection[int] = ()) -> Section:
-        """One head's boxes, all of them or its projections and one for the rest; dashed what is `drawn` already."""
-        last = max(row for row in self.boxes() if self.rows[row].head == head and self.rows[row].role not in ENTRANCE)
-        wanted = {last}
-        for row in range(last, -1, -1):
-            if row in wanted and row not in drawn:
-                wanted.update(s for s in self.inputs(row) if self.rows[s].head is not None)
-        rows = sorted(wanted)
-        if not whole:
-            rows = [row for row in rows if self.rows[row].role in ENTRANCE or row == last]
-        return self._placed(rows, drawn)
-
-    def outside(self, *, before: bool) -> Section:
-        """The boxes of no head, before the heads or after them."""
-        shared = self.shared_sources()
-        rows = [row for row in self.boxes() if self.rows[row].head is None and row not in shared]
-        return self._placed([row for row in rows if (row in self.after) != before])
-
-    def cut(self, row: int) -> str:
-        """A wide matrix that is split, as its blocks: [Q_1 | Q_2]; empty for one that is not."""
-        parts = [
-            str(self.rows[other].name)
-            for other in self.boxes()
-            if isinstance(self.rows[other].op, Split) and row in self.inputs(other)
-        ]
-        if not parts:
-            return ""
-        if isinstance(self.heads[0], str):
-            return f"[… | {parts[0]} | …]"
-        return f"[{' | '.join(parts)}]" if len(parts) <= FEW else f"[{parts[0]} | … | {parts[-1]}]"
-
-    @property
-    def sharing(self) -> int:
-        """How many heads read each key and value."""
-        keys = {e.head for e in self.rows if e.role == "K" and e.head is not None}
-        return len(self.heads) // len(keys) if keys else 1
-
-    def _after(self) -> set[int]:
-        """Rows of no head that rest on some head."""
-        after: set[int] = set()
-        for row, equation in enumerate(self.rows):
-            resting = any(s in after or self.rows[s].head is not None for s in self.sources[row])
-            if equation.head is None and resting:
-                after.add(row)
-        return after
-
-    def _placed(self, rows: list[int], drawn: Collection[int] = ()) -> Section:
-        section = Section()
-        place: dict[int, Block] = {}
-        lanes = 0
-        several = sum(not (set(self._reach(row, rows)) & set(rows)) for row in rows)
-        for row in rows:
-            inputs = () if row in drawn else self._reach(row, rows)
-            within = [place[i] for i in inputs if i in place]
-            if within:
-                first, last = min(b.lane for b in within), max(b.lane for b in within)
-                layer = 1 + max(b.layer for b in within)
-            else:
-                first = last = lanes if several > 1 else 1.0
-                lanes, layer = lanes + 1, 0
-            if isinstance(self.rows[row].op, Join) and not within:
-                first, last = 0.0, 2.0
-            came = tuple(place[i].lane if i in place else -1.0 for i in inputs)
-            look = "elsewhere" if row in drawn else "source" if self.given(row) else "plain"
-            label = str(self.rows[row].name) if row in drawn else self._label(row, rows)
-            place[row] = Block(row, label, first, last, layer, inputs, came, look)
-        section.blocks = list(place.values())
-        return section
-
-    def _reach(self, row: int, rows: list[int]) -> tuple[int, ...]:
-        """A box's inputs; through steps of its own head that the section leaves out."""
-        found: list[int] = []
-        for source in self.inputs(row):
-            skipped = source not in rows and None not in (self.rows[source].head, self.rows[row].head)
-            found += self._reach(source, rows) if skipped and self.inputs(source) else [source]
-        return tuple(dict.fromkeys(found))
-
-    def _label(self, row: int, rows: list[int]) -> str:
-        equation = self.rows[row]
-        if self.given(row):
-            return str(equation.name)
-        parameters = [s for s in self.sources[row] if self.parameter(s)]
-        if isinstance(equation.op, MatMul) and parameters:
-            return str(self.rows[parameters[0]].name)
-        if isinstance(equation.op, Add) and parameters:
-            return f"+ {self.rows[parameters[0]].name}"
-        if isinstance(equation.op, Divide):
-            short = all(i in rows for i in self.inputs(row))
-            return f"÷ {divisor_text(equation.op)}" if short else formula_text(equation)
-        if isinstance(equation.op, Softmax):
-            return "softmax"
-        if isinstance(equation.op, Split):
-            return formula_text(equation).removesuffix(f" of {equation.operands[0].name}")
-        if isinstance(equation.op, Join) and len(equation.operands) > FEW:
-            names = [str(o.name) for o in equation.operands]
-            return f"[{names[0]} | … | {names[-1]}]"
-        return self._composed(row, rows)
-
-    def _composed(self, row: int, rows: list[int]) -> str:
-        """A formula in names that the section shows: steps it leaves out are written into it."""
-        equation = self.rows[row]
-        operands = []
-        for source, operand in zip(self.sources[row], equation.operands, strict=True):
-            inner: Equation = self.rows[source]
-            hidden = source not in rows and inner.head == equation.head and inner.head is not None
-            if hidden and not self.given(source) and not inner.name.transposed:
-                operands.append(Operand(Name(self._composed(source, rows)), None))
-            else:
-                operands.append(operand)
-        return formula_text(dataclasses.replace(equation, operands=tuple(operands)))
+    def fits(self, *maths: Maths) -> bool:
+        """Whether these stand on one line."""
+        return self.room is None or self.measure(Row(maths)) <= self.room

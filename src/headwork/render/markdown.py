@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from textwrap import indent
 from typing import Any
 
+from headwork.maths import Maths, Prose
 from headwork.render.blocks import (
     Aligned,
     Block,
     Display,
     Entries,
+    Finding,
     Flow,
     Heading,
     Heat,
@@ -21,18 +24,22 @@ from headwork.render.blocks import (
     Table,
     Title,
 )
+from headwork.render.latex_maths import escaped as latex_escaped
 from headwork.render.latex_maths import latex, sentence
-from headwork.render.maths import Maths, Prose
-from headwork.render.page import page
-from headwork.working import Working
+from headwork.render.text import picture_lines
 
-ROOM = 90
+LAYOUT = {"room": 90}
 
 
-def working_markdown(working: Working, *, exact: bool = False) -> str:
+def document(blocks: Iterable[Block]) -> str:
     """The whole page."""
-    blocks = (block_markdown(block) for block in page(working, exact=exact, room=ROOM))
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return "".join(streamed(blocks))
+
+
+def streamed(blocks: Iterable[Block]) -> Iterator[str]:
+    """The page block by block, an empty line between them."""
+    for i, block in enumerate(filter(None, map(block_markdown, blocks))):
+        yield f"\n{block}\n" if i else f"{block}\n"
 
 
 def block_markdown(block: Block) -> str:
@@ -59,7 +66,9 @@ def _maths(lines: str) -> str:
 
 def _paragraph(paragraph: Paragraph) -> str:
     text = _prose(paragraph.text)
-    return {"answer": f"> {text}", "claim": f"**Claim.** {text}", "note": f"*Note.* {text}"}.get(paragraph.kind, text)
+    shown = {"answer": f"> {text}", "claim": f"**Claim.** {text}"}
+    note = f"*Note.* {text}"
+    return note if paragraph.kind in ("note", "aside") else shown.get(paragraph.kind, text)
 
 
 def _display(display: Display) -> str:
@@ -78,8 +87,6 @@ def aligned_latex(lines: tuple[Aligned, ...]) -> str:
 
 
 def _remark(prose: Prose) -> str:
-    from headwork.render.latex_text import escaped as latex_escaped
-
     pieces = (rf"\text{{{latex_escaped(p)}}}" if isinstance(p, str) else latex(p) for p in prose)
     return "".join(pieces)
 
@@ -108,10 +115,7 @@ def _picture(picture: Picture) -> str:
     """Markdown holds no picture of its own: where the diagram is the answer it stands in characters."""
     if not picture.asked:
         return ""
-    from headwork.render.cells import Style
-    from headwork.render.terminal import line_pieces, pieces_text
-
-    return f"```text\n{pieces_text(line_pieces(picture.diagram, Style())).strip(chr(10))}\n```"
+    return "\n".join(["```text", *picture_lines(picture.diagram.rows), "```"])
 
 
 def _nothing(block: Block) -> str:
@@ -119,9 +123,16 @@ def _nothing(block: Block) -> str:
     return ""
 
 
+def _finding(finding: Finding) -> str:
+    """An item of a list, with what explains it set in below."""
+    inside = "\n\n".join(filter(None, map(block_markdown, finding.inside)))
+    said = f"- **{escaped(finding.name)}**: {escaped(finding.text)}"
+    return f"{said}\n\n{indent(inside, '  ')}" if inside else said
+
+
 BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: f"# {escaped(block.text)}",
-    Heading: lambda block: f"## {block.number}. {escaped(block.text)}",
+    Heading: lambda block: f"## {escaped(block.text)}",
     Question: lambda block: f"**({escaped(block.label)})** {_prose(block.text)}".strip(),
     Paragraph: _paragraph,
     Flow: _flow,
@@ -130,5 +141,6 @@ BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Table: _table,
     Picture: _picture,
     Heat: _nothing,
+    Finding: _finding,
     Space: lambda space: "\n".join(["<br>"] * space.lines),
 }

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
-from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.maths import BLANK, Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.render.blocks import Spot
 
 STILL = ' stretchy="false"'
 OPENING = (Sign("("), Sign("["))
@@ -28,7 +29,7 @@ def _one(maths: Maths) -> str:
 
 
 def _words(words: Words) -> str:
-    if words.text.startswith("__"):
+    if words == BLANK:
         return '<mspace class="blank"/>'
     return f"<mtext>{escape(words.text).replace(' ', '&#160;')}</mtext>"
 
@@ -55,13 +56,13 @@ def _grid(grid: Grid) -> str:
 
 
 def _cell(cell: Maths, key: str, row: int, column: int) -> str:
-    name = f' id="{place(key, row, column)}"' if key else ""
+    name = f' id="{spot_id((key, row, column))}"' if key else ""
     return f"<mtd{name}>{_node(cell)}</mtd>"
 
 
-def place(key: str, row: int, column: int) -> str:
+def spot_id(spot: Spot) -> str:
     """What a page calls an entry of a matrix."""
-    return f"{key}-{row}-{column}"
+    return "-".join(map(str, spot))
 
 
 NODES: Mapping[type[Maths], Callable[[Any], str]] = {

@@ -1,13 +1,50 @@
-"""Matrices drawn in text: brackets, columns aligned on the decimal point, blocks side by side."""
+"""Formulas drawn in text over several lines: matrices in brackets, decimal points above one another, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-Block = list[str]  # lines of equal width
+from headwork.inline import inline, sentence
+from headwork.maths import TRANSPOSED, Above, Grid, Maths, Prose, Row, Words
+
+Lines = list[str]  # of equal width, where they make a figure
 
 
-def bracketed(rows: Sequence[Sequence[str]]) -> Block:
+def drawn(maths: Maths) -> Lines:
+    """A formula with its matrices drawn, all else level with their middle lines."""
+    return beside(*(_piece(item) for item in _flat(maths))) if holds_matrix(maths) else [inline(maths)]
+
+
+def holds_matrix(maths: Maths) -> bool:
+    return any(isinstance(item, Grid) or _is_turned(item) for item in _flat(maths))
+
+
+def _is_turned(maths: Maths) -> bool:
+    return isinstance(maths, Above) and isinstance(maths.base, Grid) and maths.script == TRANSPOSED
+
+
+def _flat(maths: Maths) -> Iterator[Maths]:
+    if isinstance(maths, Row):
+        for item in maths.items:
+            yield from _flat(item) if isinstance(item, Row) and holds_matrix(item) else [item]
+    else:
+        yield maths
+
+
+def _piece(maths: Maths) -> Lines | str:
+    if isinstance(maths, Grid):
+        return _matrix(maths)
+    if isinstance(maths, Above) and isinstance(maths.base, Grid):
+        first, *more = _matrix(maths.base)
+        return [f"{first}ᵀ", *more]
+    return maths.text.strip() if isinstance(maths, Words) else inline(maths)
+
+
+def _matrix(grid: Grid) -> Lines:
+    return bracketed([[inline(cell).rstrip() for cell in row] for row in grid.rows])
+
+
+def bracketed(rows: Sequence[Sequence[str]]) -> Lines:
     """A matrix in brackets.
 
     >>> print("\\n".join(bracketed([["1", "2.5"], ["10", "3"]])))
@@ -38,46 +75,45 @@ def _at_point(text: str) -> tuple[str, str]:
     return text[:point], text[point:]
 
 
-def beside(*blocks: Block | str, gap: str = " ") -> Block:
-    """Blocks side by side, their middle lines level; of an even number the upper one counts as the middle."""
-    lines = [[block] if isinstance(block, str) else block for block in blocks]
-    above = max(_middle(block) for block in lines)
-    below = max(len(block) - _middle(block) for block in lines)
-    padded = [_padded(block, above - _middle(block), above + below) for block in lines]
+def beside(*figures: Lines | str, gap: str = " ") -> Lines:
+    """Figures side by side, their middle lines level; of an even number the upper one counts as the middle."""
+    lines = [[figure] if isinstance(figure, str) else figure for figure in figures]
+    above = max(_middle(figure) for figure in lines)
+    below = max(len(figure) - _middle(figure) for figure in lines)
+    padded = [_padded(figure, above - _middle(figure), above + below) for figure in lines]
     return [gap.join(row).rstrip() for row in zip(*padded, strict=True)]
 
 
-def _middle(block: Block) -> int:
-    return (len(block) - 1) // 2
+def _middle(figure: Lines) -> int:
+    return (len(figure) - 1) // 2
 
 
-def _padded(block: Block, above: int, height: int) -> Block:
-    room = max(map(len, block))
-    lines = [line.ljust(room) for line in block]
-    return [" " * room] * above + lines + [" " * room] * (height - above - len(block))
+def _padded(figure: Lines, above: int, height: int) -> Lines:
+    room = width(figure)
+    lines = [line.ljust(room) for line in figure]
+    return [" " * room] * above + lines + [" " * room] * (height - above - len(figure))
 
 
-def width(block: Block) -> int:
-    return max(map(len, block))
+def width(figure: Lines) -> int:
+    return max(map(len, figure))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Block:
-    """A plain table under a rule; the first `left` columns are flush left, the others flush right."""
-    columns = [[str(x) for x in column] for column in zip(header, *rows, strict=True)]
+def table(rows: Sequence[Sequence[str]], left: int = 1) -> Lines:
+    """A plain table, its header over a rule; the first `left` columns are flush left, the others flush right."""
     padded = [
         [x.ljust(max(map(len, column))) if i < left else x.rjust(max(map(len, column))) for x in column]
-        for i, column in enumerate(columns)
+        for i, column in enumerate(zip(*rows, strict=True))
     ]
     lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
     rule = "─" * max(map(len, lines))
     return [lines[0], rule, *lines[1:]]
 
 
-def columns_that_fit(header: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> list[list[int]]:
+def columns_that_fit(rows: Sequence[Sequence[Prose]], room: int) -> list[list[int]]:
     """Column numbers for one table, or for several that each repeat the names (columns 0 and 1)."""
-    widths = [max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header))]
+    widths = [max(len(sentence(cell)) for cell in column) + 2 for column in zip(*rows, strict=True)]
     tables = [[0, 1]]
-    for i in range(2, len(header)):
+    for i in range(2, len(widths)):
         if len(tables[-1]) > 2 and sum(widths[j] for j in tables[-1]) + widths[i] > room:
             tables.append([0, 1])
         tables[-1].append(i)

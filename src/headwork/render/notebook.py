@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from keyword import iskeyword
 
@@ -17,8 +17,8 @@ from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
 from headwork.render.drawing import Drawing
 from headwork.render.extras import needs
-from headwork.render.markdown import block_markdown, escaped
-from headwork.render.page import laid_out, problem_blocks
+from headwork.render.markdown import LAYOUT, block_markdown, escaped
+from headwork.render.page import layout_of, problem_blocks
 from headwork.working import Equation, Operand, ProblemWorking, Working
 
 _SETUP = """import torch  # pip install torch
@@ -53,13 +53,13 @@ def _cells(working: Working, exact: bool) -> Iterator[tuple[str, str]]:
     yield "markdown", _markdown(Title(working.title))
     if any(problem.given or _worked(problem) for problem in working.problems):
         yield "code", _SETUP
-    for number, layout, problem in laid_out(working, exact=exact, room=90):
-        if number is not None:
-            yield "markdown", _markdown(Heading(number, problem.problem.title))
-        yield from _problem(problem, list(problem_blocks(problem, layout)))
+    for number, problem in enumerate(working.problems, 1):
+        if len(working.problems) > 1:
+            yield "markdown", _markdown(Heading(f"{number}. {problem.problem.title}"))
+        yield from _problem(problem, problem_blocks(problem, layout_of(problem, exact=exact, **LAYOUT)))
 
 
-def _problem(problem: ProblemWorking, blocks: list[Block]) -> Iterator[tuple[str, str]]:
+def _problem(problem: ProblemWorking, blocks: Iterable[Block]) -> Iterator[tuple[str, str]]:
     known: Known = {}
     if problem.given:
         yield "code", "\n".join(_given(equation, known) for equation in problem.given)
@@ -113,10 +113,10 @@ def _literal(name: Name, value: Matrix, known: Known) -> str:
 def _recomputed(equation: Equation, known: Known) -> Iterator[tuple[str, str]]:
     """Two cells: exactly, by headwork; in float64, by PyTorch, which must agree."""
     assert equation.value is not None
-    if equation.op is None:
+    if equation.given:
         yield "code", _given(equation, known)
         return
-    if any(operand.value is None for operand in equation.operands):
+    if not equation.worked:
         return  # on a key the way is left out, and nothing is left to work it out from
     before = [line for operand in equation.operands for line in _fetched(operand, known)]
     inputs = [_variable(operand.name) for operand in equation.operands]
@@ -125,7 +125,7 @@ def _recomputed(equation: Equation, known: Known) -> Iterator[tuple[str, str]]:
     known[str(equation.name)] = equation.value
     yield "code", "\n".join([*before, worked, name])
     tensors = [f"tensor({source})" for source in inputs]
-    torch = TORCH[type(equation.op)](equation, *tensors)
+    torch = TORCH[type(equation.step.op)](equation, *tensors)
     yield "code", f"by_torch = {torch}\ntorch.testing.assert_close(by_torch, tensor({name}))\nby_torch"
 
 
@@ -173,8 +173,7 @@ def _number(entry: Entry) -> str:
 
 def _op(equation: Equation) -> str:
     """The operation as Python: Softmax(), Split(part=1, of=2)."""
-    op = equation.op
-    assert op is not None
+    op = equation.step.op
     if isinstance(op, Softmax) and equation.upright:
         op = dataclasses.replace(op, axis=-2)
     if isinstance(op, Divide) and not isinstance(op.by, Root):
@@ -189,23 +188,23 @@ def _torch_divide(equation: Equation, scores: str) -> str:
     from headwork.numbers.digits import to_float
     from headwork.readings.exact import divisor
 
-    assert isinstance(equation.op, Divide)
-    by = equation.op.by
+    assert isinstance(equation.step.op, Divide)
+    by = equation.step.op.by
     under = f"{by.of} ** 0.5" if isinstance(by, Root) else repr(to_float(divisor(by)))
     return f"{scores} / {under}"
 
 
 def _torch_softmax(equation: Equation, scores: str) -> str:
-    assert isinstance(equation.op, Softmax)
-    axis = -2 if equation.upright else equation.op.axis
+    assert isinstance(equation.step.op, Softmax)
+    axis = -2 if equation.upright else equation.step.op.axis
     if axis is None:
         return f"torch.softmax({scores}.flatten(), 0).reshape({scores}.shape)"
     return f"torch.softmax({scores}, {axis})"
 
 
 def _torch_split(equation: Equation, wide: str) -> str:
-    assert isinstance(equation.op, Split)
-    return f"{wide}.chunk({equation.op.of}, dim={-2 if equation.upright else -1})[{equation.op.part}]"
+    assert isinstance(equation.step.op, Split)
+    return f"{wide}.chunk({equation.step.op.of}, dim={-2 if equation.upright else -1})[{equation.step.op.part}]"
 
 
 TORCH: Mapping[type[Op], Callable[..., str]] = {

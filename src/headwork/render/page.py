@@ -1,13 +1,15 @@
-"""A `Working` as blocks: what every format but the terminal sets, in the order in which people read it."""
+"""A `Working` as blocks: what every format sets, in the order in which people read it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import count
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from headwork.readings.shapes import shape_text, size_text
+from headwork.maths import Maths, Number, Prose, Row, Sign, Words, bracketed, listed, related
+from headwork.notation import Name
+from headwork.readings.shapes import shape_maths, size_maths
+from headwork.render.arithmetic import arithmetic_display
 from headwork.render.blocks import (
     Aligned,
     Block,
@@ -23,13 +25,13 @@ from headwork.render.blocks import (
     Table,
     Title,
 )
-from headwork.render.cells import Style
-from headwork.render.equations import arithmetic_display, equation_display, grid, unfilled_display
-from headwork.render.formula_text import formula_text
-from headwork.render.maths import Maths, Prose, Row, Sign
+from headwork.render.cells import Style, figures, grid
+from headwork.render.equations import equation_display, unfilled_display
+from headwork.render.formula import made_of
+from headwork.render.layout import Layout, numbered
 from headwork.render.matrices import columns_that_fit
-from headwork.render.notes import count_texts, near_notes, size_words
-from headwork.render.reading import read_maths, read_prose
+from headwork.render.pointing import pointed_at
+from headwork.render.prose import read_prose
 from headwork.working import (
     Argument,
     Arithmetic,
@@ -39,6 +41,7 @@ from headwork.working import (
     Equation,
     Line,
     MomentsTable,
+    Near,
     PartWorking,
     ProblemWorking,
     Room,
@@ -48,55 +51,56 @@ from headwork.working import (
     Working,
 )
 
+if TYPE_CHECKING:
+    from headwork.proofs import Proof
+    from headwork.readings.counts import Count
 
-@dataclass(frozen=True)
-class Layout:
-    """How a page is laid out. `room` is how many characters fit on a line; None where a line may be of any width."""
-
-    style: Style
-    room: int | None = None
-    first_index: int = 1
-    keys: Iterator[str] = field(default_factory=lambda: (f"e{n}" for n in count(1)))
+MOST_NOTES = 8  # a page of saturated weights makes its point with the first few
 
 
-def page(working: Working, *, exact: bool = False, room: int | None = None) -> Iterator[Block]:
-    """The blocks of a whole working."""
+def page(working: Working, *, exact: bool = False, **how: Any) -> Iterator[Block]:
+    """The blocks of a whole working. `how` it is laid out beyond its own notation: see `Layout`."""
     yield Title(working.title)
-    for number, layout, problem in laid_out(working, exact=exact, room=room):
-        if number is not None:
-            yield Heading(number, problem.problem.title)
-        yield from problem_blocks(problem, layout)
-
-
-def laid_out(
-    working: Working, *, exact: bool = False, room: int | None = None
-) -> Iterator[tuple[int | None, Layout, ProblemWorking]]:
-    """Each problem with its number, where there are several, and its layout."""
-    keys = (f"e{n}" for n in count(1))
+    keys = numbered()
     for number, problem in enumerate(working.problems, 1):
-        layout = Layout(Style(problem.problem.places, exact), room, problem.notation.first_index, keys)
-        yield number if len(working.problems) > 1 else None, layout, problem
+        if len(working.problems) > 1:
+            yield Heading(f"{number}. {problem.problem.title}")
+        yield from problem_blocks(problem, layout_of(problem, exact=exact, keys=keys, **how))
+
+
+def layout_of(worked: ProblemWorking, *, exact: bool = False, **how: Any) -> Layout:
+    """A problem's own layout."""
+    style = Style(worked.problem.places, exact)
+    return Layout(style, notation=worked.notation, causal=worked.problem.mask == "causal", **how)
 
 
 def problem_blocks(worked: ProblemWorking, layout: Layout) -> Iterator[Block]:
+    names = names_on(worked)
     if worked.problem.text:
-        yield Paragraph(read_prose(worked.problem.text))
+        yield Paragraph(read_prose(worked.problem.text, names))
     if worked.given:
         yield Flow(tuple(_named(equation, layout) for equation in worked.given))
     if worked.picture:
         yield Picture(worked.picture, asked=False)
     for part in worked.parts:
-        yield from part_blocks(part, layout)
+        yield from part_blocks(part, layout, names)
 
 
-def part_blocks(worked: PartWorking, layout: Layout) -> Iterator[Block]:
+def names_on(worked: ProblemWorking) -> frozenset[str]:
+    """Letters that are names on this page, and so are set as such in its sentences."""
+    tables = (line.rows for part in worked.parts for line in part.lines if isinstance(line, Shapes | Diagram))
+    equations = chain(worked.given, *(part.steps for part in worked.parts), *tables)
+    return frozenset(equation.name.base for equation in equations if len(equation.name.base) == 1)
+
+
+def part_blocks(worked: PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[Block]:
     part = worked.part
     if part.label:
-        yield Question(part.label, read_prose(part.text))
+        yield Question(part.label, read_prose(part.text, names))
     for line in worked.lines:
         yield from line_blocks(line, layout)
     if part.answer:
-        yield Paragraph(read_prose(part.answer), "answer")
+        yield Paragraph(read_prose(part.answer, names), "answer")
 
 
 def line_blocks(line: Line, layout: Layout) -> Iterator[Block]:
@@ -106,42 +110,42 @@ def line_blocks(line: Line, layout: Layout) -> Iterator[Block]:
 def _named(equation: Equation, layout: Layout) -> Maths:
     assert equation.value is not None
     matrix, _ = grid(equation.value, layout.style)
-    return Row((read_maths(str(equation.name)), Sign("="), matrix))
+    return Row((equation.name.maths, Sign("="), matrix))
 
 
 def _equation(equation: Equation, layout: Layout) -> Iterator[Block]:
-    yield equation_display(equation, layout.style, next(layout.keys), layout.room)
-    for note in near_notes(equation.near):
-        yield Paragraph(_sentence(note), "note")
-    if equation.role == "weights" and equation.value is not None and equation.op is not None:
-        yield Heat(equation, layout.first_index)
+    key = next(layout.keys)
+    display = equation_display(equation, layout, key)
+    if layout.pointing:
+        how = tuple(pointed_at(equation, key, layout.notation, layout.style, causal=layout.causal))
+        display = Display(display.lines, equation, key, how)
+    yield display
+    yield from (Paragraph(_near(near), "note") for near in equation.near[:MOST_NOTES])
+    if (more := len(equation.near) - MOST_NOTES) > 0:
+        yield Paragraph((f"and {more} more like these",), "note")
+    if equation.role == "weights" and equation.value is not None and not equation.given:
+        yield Heat(equation, layout.notation.first_index)
 
 
-def _sentence(words: str) -> Prose:
-    """name is not 0 but number: the two ends are formulas."""
-    name, said, rest = words.partition(" is ")
-    if not said:
-        return (words,)
-    said, _, number = rest.partition(" but ")
-    return (read_maths(name), f" is {said} but ", read_maths(number))
+def _near(near: Near) -> Prose:
+    """weights_0[0,1] is not 1 but 1 − 1.65·10⁻⁶²"""
+    distance = figures(near.distance, 3)
+    value = distance if near.whole == 0 else Row((Number("1"), Sign("−"), distance))
+    return (near.name.maths, f" is not {near.whole} but ", value)
 
 
 def _arithmetic(line: Arithmetic, layout: Layout) -> Iterator[Block]:
     yield arithmetic_display(line, layout.style)
 
 
-def _cell(words: str) -> Prose:
-    return (read_maths(words),) if words else ()
-
-
 def _shapes(line: Shapes, layout: Layout) -> Iterator[Block]:
-    rows = [(_cell(str(e.name)), _made(e), _cell(shape_text(e.shape))) for e in line.rows]
+    rows = [((e.name.maths,), _made(e, "given"), (shape_maths(e.shape),)) for e in line.rows]
     yield Table((("step",), ("made of",), ("shape",)), tuple(rows), left=3)
 
 
-def _made(equation: Equation) -> Prose:
-    formula = formula_text(equation)
-    return _cell(f"= {formula}") if formula else ("given",)
+def _made(equation: Equation, otherwise: str) -> Prose:
+    made = made_of(equation)
+    return (otherwise,) if made is None else (made,)
 
 
 def _diagram(line: Diagram, layout: Layout) -> Iterator[Block]:
@@ -149,65 +153,58 @@ def _diagram(line: Diagram, layout: Layout) -> Iterator[Block]:
 
 
 def _counts(line: Counts, layout: Layout) -> Iterator[Block]:
-    header = ("step", "made of", "×", "+", "÷", "exp", "bytes")
-    rows = []
+    header: tuple[Prose, ...] = (*(("step",), ("made of",)), *((sign,) for sign in ("×", "+", "÷", "exp", "bytes")))
+    rows: list[tuple[Prose, ...]] = []
     for equation, each, times in line.rows:
-        repeated = f"   each of {size_text(times)}" if times != 1 else ""
-        rows.append((str(equation.name), f"= {formula_text(equation)}{repeated}", *count_texts(each)))
-    rows.append(("total", "", *count_texts(line.total)))
-    everything = list(range(len(header)))
-    chosen = [everything] if layout.room is None else columns_that_fit(header, rows, layout.room)
-    for columns in chosen:
-        table = tuple(tuple(_count_cell(row[i]) for i in columns) for row in rows)
-        yield Table(tuple((header[i],) for i in columns), table, left=2)
-    operations = size_words(line.total.operations(line.convention))
-    yield Paragraph(("Operations in all: ", read_maths(operations), "."))
-    yield Paragraph(read_prose(line.convention.text), "note")
+        repeated: Prose = (" (each of ", size_maths(times), ")") if times != 1 else ()
+        rows.append(((equation.name.maths,), (*_made(equation, ""), *repeated), *_count_cells(each)))
+    rows.append((("total",), (), *_count_cells(line.total)))
+    everything = [list(range(len(header)))]
+    for columns in everything if layout.room is None else columns_that_fit((header, *rows), layout.room):
+        yield Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)
+    yield Paragraph(("Operations in all: ", _total(line.total.operations(line.convention)), "."), "line")
+    yield Paragraph(line.convention.text, "aside")
 
 
-def _count_cell(words: str) -> Prose:
-    if words in ("·", "total", ""):
-        return (words.replace("·", "–"),)
-    formula, _, repeated = words.partition("   ")
-    return (read_maths(formula), f" ({repeated})") if repeated else (read_maths(formula),)
+def _count_cells(count: Count) -> tuple[Prose, ...]:
+    """×, +, ÷, exp and bytes."""
+    numbers = (count.multiplications, count.additions, count.divisions, count.exponentials, count.bytes)
+    return tuple((_total(number),) if number != 0 else ("–",) for number in numbers)
+
+
+def _total(size: Any) -> Maths:
+    if isinstance(size, int):
+        return Number(f"{size:,}")
+    import sympy
+
+    return size_maths(sympy.factor_terms(sympy.expand(size)))
 
 
 def _moments(line: MomentsTable, layout: Layout) -> Iterator[Block]:
-    from headwork.numbers.algebra import algebra_text
+    from headwork.readings.algebra import algebra
 
-    rows = []
+    rows: list[tuple[Prose, ...]] = []
     for equation, moment in line.rows:
-        mean, variance = (("?",) if m is None else _cell(algebra_text(m)) for m in (moment.mean, moment.variance))
-        made = _made(equation) if equation.op else ("drawn",)
-        rows.append((_cell(str(equation.name)), made, mean, variance, read_prose(moment.why_not)))
+        mean, variance = (("?",) if m is None else (algebra(m),) for m in (moment.mean, moment.variance))
+        rows.append(((equation.name.maths,), _made(equation, "drawn"), mean, variance, moment.why_not))
     header = (("step",), ("made of",), ("mean",), ("variance",), ("remark",))
     yield Table(header, tuple(rows), left=5)
 
 
 def _derivation(line: Derivation, layout: Layout) -> Iterator[Block]:
-    from headwork.numbers.algebra import algebra_text
-
-    lines = []
-    for statement in line.lines:
-        right = statement.right if isinstance(statement.right, str) else algebra_text(statement.right)
-        maths = Row((Sign("="), read_maths(right)))
-        lines.append(Aligned(read_maths(statement.left), (maths,), read_prose(statement.because)))
-    yield Display(tuple(lines))
+    yield Display(tuple(Aligned(s.left, (related("=", s.right),), s.because) for s in line.lines))
 
 
 def _samples(line: Samples, layout: Layout) -> Iterator[Block]:
+    dot = Row((Name("Var").maths, bracketed(Row((Name("q").maths, Sign("·"), Name("k").maths)), "[", "]")))
     header: tuple[Prose, ...] = (
-        (read_maths("D"),),
-        (read_maths("Var[q·k]"),),
-        *(("sampled",), ("largest weight",), ("with scale",), ("gradient",), ("with scale",)),
+        *((Name("D").maths,), (dot,), ("sampled",)),
+        *(("largest weight",), ("with scale",), ("gradient",), ("with scale",)),
     )
     rows = [
-        tuple(
-            _cell(words)
-            for words in (
-                *(str(s.width), f"{s.predicted:g}", f"{s.sampled:.4g}"),
-                *(f"{x:.3f}" for x in (*s.largest, *s.gradient)),
-            )
+        (
+            *((Number(str(s.width)),), (Number(f"{s.predicted:g}"),), (Number(f"{s.sampled:.4g}"),)),
+            *((Number(f"{x:.3f}"),) for x in (*s.largest, *s.gradient)),
         )
         for s in line.rows
     ]
@@ -215,23 +212,29 @@ def _samples(line: Samples, layout: Layout) -> Iterator[Block]:
 
 
 def _argument(line: Argument, layout: Layout) -> Iterator[Block]:
-    from headwork.numbers.algebra import algebra_text
+    yield Paragraph(line.claim, "claim")
+    yield from proof_blocks(line.proof)
 
-    yield Paragraph(read_prose(line.claim), "claim")
-    for lemma in line.proof.lemmas:
+
+def proof_blocks(proof: Proof) -> Iterator[Block]:
+    """The lemmas entry by entry, and what follows from them; or the first entry where the two sides differ."""
+    from headwork.readings.algebra import algebra
+
+    for lemma in proof.lemmas:
         if lemma.holds:
-            yield Paragraph((read_maths(str(lemma.name)), ", entry by entry, on both sides:"))
-            yield Entries(tuple(read_maths(f"{e.name} = {algebra_text(e.right)}") for e in lemma.entries))
-    if line.proof.holds:
-        names = ", ".join(map(str, line.proof.claimed))
-        yield Paragraph((*read_prose(f"So both give the same {names}, whatever the numbers."), " ∎"))
+            yield Paragraph((lemma.name.maths, ", entry by entry, on both sides:"), "line")
+            yield Entries(tuple(Row((e.name.maths, Sign("="), algebra(e.right))) for e in lemma.entries))
+    if proof.holds:
+        names = listed(name.maths for name in proof.claimed)
+        yield Paragraph(("So both give the same ", *names, ", whatever the numbers. ∎"), "line")
         return
-    difference = line.proof.first_difference
+    difference = proof.first_difference
     assert difference is not None
     one, other = difference.example
-    yield Paragraph(("They differ, first in ", read_maths(str(difference.name)), ":"))
-    yield Entries(tuple(read_maths(f"{algebra_text(side)}") for side in (difference.left, difference.right)))
-    yield Paragraph((f"For instance, with small numbers, {one} on the left and {other} on the right.",))
+    yield Paragraph(("They differ, first in ", difference.name.maths, ":"), "line")
+    sides = (("left: ", difference.left), ("right: ", difference.right))
+    yield Entries(tuple(Row((Words(side), algebra(expression))) for side, expression in sides))
+    yield Paragraph((f"For instance, with small numbers, {one} on the left and {other} on the right.",), "line")
 
 
 def _unfilled(line: Unfilled, layout: Layout) -> Iterator[Block]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from headwork.errors import HeadworkError
+from headwork.render.blocks import Block
 from headwork.working import Working
 
-# Ending → module and function; each is loaded when a file of its kind is written.
-FORMS: Mapping[str, tuple[str, str]] = {
-    ".md": ("markdown", "working_markdown"),
-    ".tex": ("latex", "working_latex"),
-    ".typ": ("typst", "working_typst"),
-    ".pdf": ("typst", "working_pdf"),
-    ".html": ("html", "working_html"),
+# Ending → module and function; each is loaded when a file of its kind is written. A page is made of blocks.
+PAGES: Mapping[str, tuple[str, str]] = {
+    ".md": ("markdown", "document"),
+    ".tex": ("latex", "document"),
+    ".typ": ("typst", "document"),
+    ".pdf": ("typst", "pdf"),
+    ".html": ("html", "document"),
+    ".txt": ("text", "document"),
+}
+WHOLE = (".tex", ".typ", ".pdf")  # formats whose head depends on what follows
+# The others read the working itself.
+DATA: Mapping[str, tuple[str, str]] = {
     ".ipynb": ("notebook", "working_notebook"),
-    ".txt": ("terminal", "working_page"),
     ".json": ("json", "working_json"),
     ".svg": ("pictures", "working_svg"),
     ".png": ("pictures", "working_png"),
@@ -27,23 +33,36 @@ EITHER_WAY = (".json", ".svg", ".png")  # hold closed forms in any case, or no n
 
 def save(working: Working, path: str | Path, *, exact: bool = False) -> None:
     """Write a working in the form that the path's ending names."""
-    make = form(path)
-    write(path, make(working) if _ending(path) in EITHER_WAY else make(working, exact=exact))
+    ending = checked_ending(path, (*PAGES, *DATA))
+    if ending in PAGES:
+        from headwork.render.page import page
+
+        module, name = PAGES[ending]
+        laid: Mapping[str, Any] = import_module(f"headwork.render.{module}").LAYOUT
+        write(path, _function(module, name)(page(working, exact=exact, **laid)))
+    else:
+        make = _function(*DATA[ending])
+        write(path, make(working) if ending in EITHER_WAY else make(working, exact=exact))
 
 
-def form(path: str | Path) -> Callable[..., str | bytes]:
-    """The function that makes a file of this ending."""
-    ending = _ending(path)
-    if ending not in FORMS:
-        found = f"'{ending}'" if ending else "a name without an ending"
-        raise HeadworkError(f"{path}: nothing is written as {found}; choose from {' '.join(FORMS)}")
-    module, function = FORMS[ending]
-    made: Callable[..., str | bytes] = getattr(import_module(f"headwork.render.{module}"), function)
+def streamed(ending: str, blocks: Iterable[Block]) -> Iterator[str | bytes]:
+    """Blocks as a document of the format that an ending stands for, piece by piece where the format can."""
+    module, name = PAGES[ending]
+    yield from [_function(module, name)(blocks)] if ending in WHOLE else _function(module, "streamed")(blocks)
+
+
+def _function(module: str, name: str) -> Callable[..., Any]:
+    made: Callable[..., Any] = getattr(import_module(f"headwork.render.{module}"), name)
     return made
 
 
-def _ending(path: str | Path) -> str:
-    return Path(path).suffix.lower()
+def checked_ending(path: str | Path, endings: Iterable[str]) -> str:
+    """The ending of a path, if it is one of these."""
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        found = f"'{ending}'" if ending else "a name without an ending"
+        raise HeadworkError(f"{path}: nothing is written as {found}; choose from {' '.join(endings)}")
+    return ending
 
 
 def write(path: str | Path, content: str | bytes) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headwork.maths import Prose
 from headwork.render.blocks import (
     Aligned,
     Block,
     Display,
     Entries,
+    Finding,
     Flow,
     Heading,
     Heat,
@@ -20,15 +22,12 @@ from headwork.render.blocks import (
     Table,
     Title,
 )
-from headwork.render.maths import Prose
-from headwork.render.page import page
 from headwork.render.typst_maths import joined, string, typst_maths
-from headwork.working import Working
 
 if TYPE_CHECKING:
     from headwork.render.drawing import Drawing
 
-ROOM = 84  # characters that fit on a line of A4
+LAYOUT = {"room": 84}  # characters that fit on a line of A4
 PIXEL = 0.54  # points to a unit of a drawing
 
 _PREAMBLE = """#set document(title: {title})
@@ -49,9 +48,9 @@ _PREAMBLE = """#set document(title: {title})
 """
 
 
-def working_pdf(working: Working, *, exact: bool = False) -> bytes:
+def pdf(blocks: Iterable[Block]) -> bytes:
     """The page as PDF."""
-    return compiled(working_typst(working, exact=exact), "pdf")
+    return compiled(document(blocks), "pdf")
 
 
 def compiled(source: str, format: str, ppi: float | None = None) -> bytes:
@@ -63,10 +62,15 @@ def compiled(source: str, format: str, ppi: float | None = None) -> bytes:
     return bytes(pages if isinstance(pages, bytes) else pages[0])
 
 
-def working_typst(working: Working, *, exact: bool = False) -> str:
-    """The whole document in Typst's own language."""
-    body = "\n\n".join(BLOCKS[type(block)](block) for block in page(working, exact=exact, room=ROOM))
-    return _PREAMBLE.replace("{title}", string(working.title)) + "\n" + body + "\n"
+def document(blocks: Iterable[Block]) -> str:
+    """The whole document in Typst's own language; the first block is its title."""
+    page = list(blocks)
+    title = page[0].text if page and isinstance(page[0], Title) else ""
+    return _PREAMBLE.replace("{title}", string(title)) + "\n" + "\n\n".join(map(_block, page)) + "\n"
+
+
+def _block(block: Block) -> str:
+    return BLOCKS[type(block)](block)
 
 
 def drawing_typst(drawing: Drawing) -> str:
@@ -103,7 +107,7 @@ def _paragraph(paragraph: Paragraph) -> str:
     text = _prose(paragraph.text)
     if paragraph.kind == "answer":
         return f"#aside[{text}]"
-    if paragraph.kind == "note":
+    if paragraph.kind in ("note", "aside"):
         return f"#text(size: 0.85em, fill: luma(30%))[{text}]"
     return f"_Claim._ {text}" if paragraph.kind == "claim" else text
 
@@ -157,9 +161,19 @@ def _space(space: Space) -> str:
     return f"#v({0.9 * space.lines:.1f}cm)"
 
 
+VERDICTS = {"right": "#17692e", "follows": "#17692e", "wrong": "#a3231f", "malformed": "#6b5900", "blank": "#6b5900"}
+
+
+def _finding(finding: Finding) -> str:
+    inside = "\n\n".join(map(_block, finding.inside))
+    colour = VERDICTS[finding.verdict]
+    said = f'#strong[{_text(finding.name)}]: #text(fill: rgb("{colour}"))[{_text(finding.text)}]'
+    return f"{said}\n\n#aside[{inside}]" if inside else said
+
+
 BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: f"#text(size: 1.7em, weight: 700)[{_text(block.text)}]",
-    Heading: lambda block: f"== {block.number}. {_text(block.text)}",
+    Heading: lambda block: f"== {_text(block.text)}",
     Question: lambda block: f"#question[#strong[{_text(f'({block.label})')}] {_prose(block.text)}]",
     Paragraph: _paragraph,
     Flow: _flow,
@@ -169,4 +183,5 @@ BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
     Picture: _picture,
     Heat: _heat,
     Space: _space,
+    Finding: _finding,
 }

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headwork.render.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.maths import (
+    BLANK,
+    TRANSPOSED,
+    Above,
+    Below,
+    Gap,
+    Grid,
+    Letter,
+    Maths,
+    Number,
+    Ratio,
+    RootOf,
+    Row,
+    Sign,
+    Words,
+)
 
 _SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h", "|": "bar.v"}
 
@@ -32,9 +47,9 @@ def _letter(letter: Letter) -> str:
 
 
 def _words(words: Words) -> str:
-    if words.text == "T":
+    if words == TRANSPOSED:
         return "top"
-    if words.text.startswith("__"):
+    if words == BLANK:
         return "blank"  # defined where the page begins
     return string(words.text)
 

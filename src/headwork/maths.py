@@ -1,6 +1,7 @@
-"""A formula as a small tree, so that LaTeX, Typst, MathML and SVG each are one table from node to text.
+"""Mathematics as a small tree: what producers return and printers print.
 
-A closed list of nodes, data without behaviour. `headwork.render.reading` makes them of text.
+A closed list of nodes, data without behaviour; every format is one table from node to text. Nothing that headwork
+says of numbers, names and formulas is text before a format makes it so.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ class Above:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A fraction with a bar."""
+    """A fraction with a bar. `undone` is a division still to be carried out, which text gives more room."""
 
     over: Maths
     under: Maths
+    undone: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,12 @@ Maths = Letter | Number | Sign | Words | Gap | Row | Below | Above | Ratio | Roo
 NODES: tuple[type[Maths], ...] = (Letter, Number, Sign, Words, Gap, Row, Below, Above, Ratio, RootOf, Grid)
 
 Prose = tuple[str | Maths, ...]  # a sentence: plain text, with formulas in it
+MINUS, TRANSPOSED, BLANK = Sign("−"), Words("T"), Words("____")
 
 
-def row(items: Iterable[Maths]) -> Maths:
+def row(*items: Maths) -> Maths:
     """Nodes side by side; one alone is itself."""
-    found = tuple(items)
-    return found[0] if len(found) == 1 else Row(found)
+    return items[0] if len(items) == 1 else Row(items)
 
 
 def between(items: Iterable[Maths], sign: str) -> Maths:
@@ -107,7 +109,64 @@ def between(items: Iterable[Maths], sign: str) -> Maths:
     spaced: list[Maths] = []
     for item in items:
         spaced += [Sign(sign), item] if spaced else [item]
-    return row(spaced)
+    return row(*spaced)
+
+
+def listed(items: Iterable[Maths]) -> Prose:
+    """a, b, c in a sentence."""
+    return tuple(piece for i, item in enumerate(items) for piece in ((", ", item) if i else (item,)))
+
+
+def number(text: str) -> Maths:
+    """Digits that may have a minus before them: "-0.5", "−3"."""
+    return Row((MINUS, Number(text[1:]))) if text[0] in "-−" else Number(text)
+
+
+def minus(maths: Maths) -> Maths:
+    return Row((MINUS, *maths.items)) if isinstance(maths, Row) and not is_sum(maths) else Row((MINUS, maths))
+
+
+def is_negative(maths: Maths) -> bool:
+    return isinstance(maths, Row) and maths.items[0] == MINUS
+
+
+def is_sum(maths: Maths) -> bool:
+    """Whether a + or − stands between its terms."""
+    return isinstance(maths, Row) and any(item in (Sign("+"), MINUS) for item in maths.items[1:])
+
+
+def signed_sum(terms: Iterable[Maths]) -> Maths:
+    """4 + 0 − 24: a term's own minus becomes the sign before it."""
+    items: list[Maths] = []
+    for term in terms:
+        if items and isinstance(term, Row) and is_negative(term) and not is_sum(term):
+            items += [MINUS, row(*term.items[1:])]
+        else:
+            items += [Sign("+"), term] if items else [term]
+    return row(*items)
+
+
+def bracketed(maths: Maths, opening: str = "(", closing: str = ")") -> Maths:
+    return Row((Sign(opening), maths, Sign(closing)))
+
+
+def factor(maths: Maths) -> Maths:
+    """As part of a product or a sum: brackets around what starts with a minus sign or is a sum."""
+    return bracketed(maths) if is_negative(maths) or is_sum(maths) else maths
+
+
+def applied(function: str, argument: Maths) -> Maths:
+    """softmax(S); a matrix has brackets of its own."""
+    return Row((Letter(function), argument if isinstance(argument, Grid) else bracketed(argument)))
+
+
+def power_of_e(exponent: Maths) -> Maths:
+    return Above(Letter("e"), exponent)
+
+
+def related(relation: str, maths: Maths) -> Maths:
+    """= S"""
+    return Row((Sign(relation), maths))
 
 
 def width(maths: Maths) -> int:

@@ -89,7 +89,7 @@ def _height(line: Line) -> int:
 
 
 def _given(line: Line) -> bool:
-    return isinstance(line, Equation) and line.op is None and line.value is not None
+    return isinstance(line, Equation) and line.given and line.value is not None
 
 
 def _unfilled(line: Line) -> Line:

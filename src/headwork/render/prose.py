@@ -1,4 +1,4 @@
-"""From the text that headwork writes everywhere (W_Q,1, √2/2, e^(−3), 1.65·10⁻⁶²) to the tree that formats set.
+"""Formulas in a sheet's own sentences (W_Q,1, √2/2, e^(−3)), the only text that is read as mathematics.
 
     line     = ratios {sign ratios}           signs: = ≈ + − × | , …
     ratios   = product ["/" factor] …         all that stands before "/" is above the bar
@@ -12,9 +12,10 @@ Nothing is refused: what the grammar does not know stands as the sign it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from headwork.render.maths import Above, Below, Letter, Maths, Number, Prose, Ratio, RootOf, Row, Sign, Words, row
+from headwork.maths import TRANSPOSED, Above, Maths, Number, Prose, Ratio, RootOf, Row, Sign, Words, row
+from headwork.notation import Name
 
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟᵀ", "0123456789−/T", strict=True))
 _UP = "".join(_RAISED)
@@ -54,7 +55,7 @@ class _Reader:
                 items += [Words(" ")] if self.between_words() else []
             else:
                 items.append(self.ratios(until))
-        return row(items)
+        return row(*items)
 
     def ratios(self, until: str) -> Maths:
         """One product, with everything before each "/" above a bar; or one sign."""
@@ -65,9 +66,9 @@ class _Reader:
             self.skip_space()
             under = self.factor(until)
             if under is None:
-                return row([*over, Sign("/")])
-            over = [Ratio(_bare(row(over)), _bare(under))]
-        return row(over) if over else Sign(self.take()[1])
+                return row(*over, Sign("/"))
+            over = [Ratio(_bare(row(*over)), _bare(under))]
+        return row(*over) if over else Sign(self.take()[1])
 
     def product(self, until: str) -> list[Maths]:
         factors: list[Maths] = []
@@ -104,7 +105,7 @@ class _Reader:
             return Number(text)
         if kind == "name":
             self.take()
-            return _name(text)
+            return Name.read(text).maths
         if text == "√" and self.at + 1 < len(self.tokens):
             self.take()
             of = self.atom(until)
@@ -160,23 +161,10 @@ def _is_word(text: str) -> bool:
     return text[0].isalnum() or text[-1] in ")]"
 
 
-def _name(text: str) -> Maths:
-    base, _, below = text.partition("_")
-    return Below(Letter(base), _subscripts(below)) if below else Letter(base)
-
-
-def _subscripts(text: str) -> Maths:
-    items: list[Maths] = []
-    for part in text.split(","):
-        items += [Sign(",")] if items else []
-        items.append(Number(part) if part.isdecimal() else Letter(part))
-    return row(items)
-
-
 def _raised(text: str) -> Maths:
     plain = "".join(_RAISED[c] for c in text)
     if plain == "T":
-        return Words("T")
+        return TRANSPOSED
     return Row((Sign("−"), Number(plain[1:]))) if plain.startswith("−") else Number(plain)
 
 
@@ -194,14 +182,20 @@ _LONGEST = 80  # characters of a word that may be a formula
 _EDGE = re.compile(r"^(?P<open>[\"“(]*?)(?P<body>.*?)(?P<close>[.,;:!?\"”]*)$", re.DOTALL)
 
 
-def read_prose(text: str) -> Prose:
-    """A sentence, with the formulas in it read.
+_ALONE = re.compile(r"(?<![^\W\d_])[^\W\d_](?![^\W\d_])")  # a letter with no other beside it
+_EQUATED = re.compile(r"(?<!\S)([^\W\d_])(?=\s+[=>])")  # d = 2
+_ARTICLES = ("a", "A", "I")  # words before they are names
+
+
+def read_prose(text: str, names: Collection[str] = ()) -> Prose:
+    """A sentence, with the formulas in it read; `names` are letters that stand for something on its page.
 
     >>> read_prose("Find Q_1, please.")
     ('Find ', Below(base=Letter(text='Q'), script=Number(text='1')), ', please.')
     """
+    known = {*names, *_EQUATED.findall(text), *_letters(text)} - {*_ARTICLES}
     pieces: list[str | Maths] = []
-    for piece in _pieces(text):
+    for piece in _pieces(text, known):
         if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
             pieces[-1] += piece
         else:
@@ -209,12 +203,23 @@ def read_prose(text: str) -> Prose:
     return tuple(pieces)
 
 
-def _pieces(text: str) -> Iterator[str | Maths]:
+def _letters(text: str) -> Iterator[str]:
+    """The letters of the formulas in a text, which mean the same where they stand alone."""
+    for word in text.split():
+        if _is_formula(word, ()):
+            yield from _ALONE.findall(word)
+
+
+def _pieces(text: str, names: Collection[str]) -> Iterator[str | Maths]:
     for space, word in _WORD.findall(text):
         edge = _EDGE.match(word)
-        if space or len(word) > _LONGEST or edge is None or not _MARKS.search(edge["body"]):
+        if space or edge is None or not _is_formula(edge["body"], names):
             yield space or word
         else:
             yield from filter(None, [edge["open"]])
             yield read_maths(edge["body"])
             yield from filter(None, [edge["close"]])
+
+
+def _is_formula(word: str, names: Collection[str]) -> bool:
+    return len(word) <= _LONGEST and (word in names or _MARKS.search(word) is not None)

@@ -1,0 +1,249 @@
+"""The page in text: what a good tutor writes on the board, for a terminal or a file."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headwork.inline import inline, sentence
+from headwork.maths import Maths
+from headwork.readings.shapes import shape_text
+from headwork.render.blocks import (
+    Aligned,
+    Block,
+    Display,
+    Entries,
+    Finding,
+    Flow,
+    Heading,
+    Heat,
+    Paragraph,
+    Picture,
+    Question,
+    Space,
+    Table,
+    Title,
+)
+from headwork.render.cells import Style
+from headwork.render.formula import formula
+from headwork.render.layout import Layout
+from headwork.render.matrices import Lines, beside, drawn, holds_matrix, table, width
+from headwork.render.page import layout_of, line_blocks, page, part_blocks, problem_blocks, proof_blocks
+from headwork.working import Equation, Line, PartWorking, ProblemWorking, Working
+
+WIDTH = 100
+MARGIN, DEEP = 4, 6  # what is worked stands in from the question, matrices further
+
+
+def on_lines(room: int) -> dict[str, Any]:
+    """What a layout has to know of text: how much room there is, and how wide a formula stands as it is drawn."""
+    return {"room": room - MARGIN, "measure": _drawn_width}
+
+
+def _drawn_width(maths: Maths) -> int:
+    return width(drawn(maths)) + DEEP - MARGIN
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some lines of a page and what they are, so that a terminal can colour them."""
+
+    lines: Lines
+    kind: str  # title, problem, text, part, formula, matrix, note, table, right, wrong …
+
+
+LAYOUT = on_lines(WIDTH)
+
+
+def document(blocks: Iterable[Block]) -> str:
+    """The whole page as plain text."""
+    return "".join(streamed(blocks))
+
+
+def streamed(blocks: Iterable[Block]) -> Iterator[str]:
+    return (f"{line}\n" for piece in pieces(blocks) for line in piece.lines)
+
+
+def pieces(blocks: Iterable[Block], room: int = WIDTH) -> Iterator[Piece]:
+    """The page piece by piece, with an empty line before each block but those that belong to the one above."""
+    before: Block | None = None
+    for block in blocks:
+        found = list(BLOCKS[type(block)](block, room))
+        if found and before is not None and not _belongs(block, before):
+            yield Piece([""], "text")
+        yield from found
+        before = block if found else before
+
+
+def _belongs(block: Block, before: Block) -> bool:
+    """A note to the display that it is about, entries to the sentence that announces them, findings to their part."""
+    if isinstance(block, Paragraph):
+        return block.kind == "note" or (block.kind == "line" and isinstance(before, Question))
+    if isinstance(block, Entries):
+        return isinstance(before, Paragraph)
+    return isinstance(block, Space) or (isinstance(block, Finding) and not isinstance(before, Heading))
+
+
+def working_pieces(working: Working, room: int, *, exact: bool = False) -> Iterator[Piece]:
+    return pieces(page(working, exact=exact, **on_lines(room)), room)
+
+
+def lines_pieces(lines: Iterable[Line], room: int) -> Iterator[Piece]:
+    """Lines that stand for themselves, one after the other."""
+    layout = Layout(Style(), **on_lines(room))
+    return pieces((block for line in lines for block in line_blocks(line, layout)), room)
+
+
+def part_text(worked: PartWorking, layout: Layout) -> str:
+    """The lines of one part, without its heading."""
+    return document(block for block in part_blocks(worked, layout) if not isinstance(block, Question)).strip("\n")
+
+
+def shown_text(thing: object) -> str:
+    """A line, a problem, a proof or a whole working as a shell shows it."""
+    from headwork.proofs import Proof
+
+    if isinstance(thing, Working):
+        return document(page(thing, **on_lines(WIDTH)))
+    if isinstance(thing, ProblemWorking):
+        return document(problem_blocks(thing, layout_of(thing, **on_lines(WIDTH)))).strip("\n")
+    if isinstance(thing, Proof):
+        return document(proof_blocks(thing)).strip("\n")
+    assert isinstance(thing, Line)
+    return document(line_blocks(thing, Layout(Style(), **on_lines(WIDTH)))).strip("\n")
+
+
+def _title(title: Title, room: int) -> Iterator[Piece]:
+    yield Piece([title.text, "═" * len(title.text)], "title")
+
+
+def _heading(heading: Heading, room: int) -> Iterator[Piece]:
+    yield Piece([heading.text, "─" * len(heading.text)], "problem")
+
+
+def _question(question: Question, room: int) -> Iterator[Piece]:
+    heading = f"({question.label}) {sentence(question.text)}".strip()
+    yield Piece(_wrapped(heading, room, hang=len(question.label) + 3), "part")
+
+
+PARAGRAPHS: Mapping[str, tuple[int, str]] = {  # how far in, and in which colour
+    "text": (0, "text"),
+    "answer": (MARGIN, "text"),
+    "claim": (MARGIN, "formula"),
+    "line": (MARGIN, "text"),
+    "note": (DEEP, "note"),
+    "aside": (MARGIN, "note"),
+}
+
+
+def _paragraph(paragraph: Paragraph, room: int) -> Iterator[Piece]:
+    by, kind = PARAGRAPHS[paragraph.kind]
+    yield Piece(_indented(_wrapped(sentence(paragraph.text), room - by), by), kind)
+
+
+def _flow(flow: Flow, room: int) -> Iterator[Piece]:
+    """The matrices of the problem side by side, as many as fit."""
+    rows: list[list[Lines | str]] = [[]]
+    for item in flow.items:
+        figure = drawn(item)
+        if rows[-1] and width(beside(*rows[-1], figure, gap="   ")) >= room - MARGIN:
+            rows.append([])
+        rows[-1].append(figure)
+    for i, row in enumerate(rows):
+        yield Piece([*([""] if i else []), *_indented(beside(*row, gap="   "))], "matrix")
+
+
+def _display(display: Display, room: int) -> Iterator[Piece]:
+    """Formulas aligned on their relation; lines of matrices alone stand further in, with room above them."""
+    plain = [line for line in display.lines if not _is_figure(line)]
+    if plain:
+        yield Piece(_indented(_in_columns(plain)), "formula" if display.equation else "matrix")
+    for i, line in enumerate(line for line in display.lines if _is_figure(line)):
+        figure = _indented(beside(*map(drawn, line.pieces)), DEEP)
+        yield Piece([*([""] if i or plain else []), *figure], "matrix")
+
+
+def _is_figure(line: Aligned) -> bool:
+    return line.left is None and any(map(holds_matrix, line.pieces))
+
+
+def _in_columns(lines: list[Aligned]) -> Lines:
+    lefts = ["" if line.left is None else inline(line.left) for line in lines]
+    remarks = [sentence(line.remark) for line in lines]
+    middles = [beside(*map(drawn, line.pieces)) for line in lines]
+    before = max(map(len, lefts))
+    after = max(map(width, middles)) if sum(map(bool, remarks)) > 1 else 0
+    rows: Lines = []
+    for left, middle, remark in zip(lefts, middles, remarks, strict=True):
+        level = [line.ljust(after) for line in middle]
+        rows += beside(f"{left:>{before}}", level, *([f"  {remark}"] if remark else []))
+    return rows
+
+
+def _entries(entries: Entries, room: int) -> Iterator[Piece]:
+    lines = [line for item in entries.items for line in _wrapped(inline(item), room - MARGIN - 4, hang=4)]
+    yield Piece(_indented(lines, DEEP), "table")
+
+
+def _table(block: Table, room: int) -> Iterator[Piece]:
+    rows = [[sentence(cell) for cell in row] for row in (block.header, *block.rows)]
+    yield Piece(_indented(table(rows, block.left)), "table")
+
+
+def _picture(picture: Picture, room: int) -> Iterator[Piece]:
+    """Head by head, each arrow on a line of its own with its shape; where it was not asked for, nothing."""
+    if picture.asked:
+        yield Piece(_indented(picture_lines(picture.diagram.rows)), "table")
+
+
+def picture_lines(rows: tuple[Equation, ...]) -> Lines:
+    worked = [e for e in rows if not e.given and not e.name.transposed]
+    heads = list(dict.fromkeys(e.head for e in worked if e.head is not None))
+    lines = [line for head in heads for line in _head([e for e in worked if e.head == head])]
+    shared = [e for e in worked if e.head is None]
+    return [*lines, *(f"{'╰─' if i == 0 and heads else '  '} {_arrow(e)}" for i, e in enumerate(shared))]
+
+
+def _head(rows: list[Equation]) -> Lines:
+    return [f"head {rows[0].name.subscripts[-1]}", *(f"│  {_arrow(e)}" for e in rows), "│"]
+
+
+def _arrow(equation: Equation) -> str:
+    return f"{inline(formula(equation))} → {equation.name}   ({shape_text(equation.shape)})"
+
+
+def _finding(finding: Finding, room: int) -> Iterator[Piece]:
+    yield Piece(_indented([f"{finding.name}: {finding.text}"]), finding.verdict)
+    for block in finding.inside:
+        for piece in BLOCKS[type(block)](block, room - MARGIN):
+            yield Piece(_indented(piece.lines), piece.kind)
+
+
+def _space(space: Space, room: int) -> Iterator[Piece]:
+    yield Piece([""] * space.lines, "text")
+
+
+def _wrapped(words: str, room: int, hang: int = 0) -> Lines:
+    return textwrap.wrap(words, room, subsequent_indent=" " * hang, break_long_words=False)
+
+
+def _indented(lines: Lines, by: int = MARGIN) -> Lines:
+    return [f"{' ' * by}{line}".rstrip() for line in lines]
+
+
+BLOCKS: Mapping[type[Block], Callable[[Any, int], Iterator[Piece]]] = {
+    Title: _title,
+    Heading: _heading,
+    Question: _question,
+    Paragraph: _paragraph,
+    Flow: _flow,
+    Display: _display,
+    Entries: _entries,
+    Table: _table,
+    Picture: _picture,
+    Heat: lambda heat, room: iter(()),  # needs colour; the numbers stand above it
+    Space: _space,
+    Finding: _finding,
+}
