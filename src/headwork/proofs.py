@@ -15,7 +15,7 @@ import sympy
 from headwork.errors import HeadworkError
 from headwork.formulas import FORMULAS, given, multi_head, multi_head_blocks, product, transposed
 from headwork.graph import Step, in_order, read
-from headwork.maths import Prose, between, listed
+from headwork.maths import Letter, Prose, between, listed
 from headwork.notation import PLAIN, Name, Notation
 from headwork.ops import Add, Given, Join, Split, Transpose
 from headwork.readings.shapes import shapes
@@ -239,19 +239,26 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[P
     tokens, keys, d_k, d_v = (_small(size) for size in (sizes.tokens, sizes.keys, sizes.d_k, sizes.d_v))
     claims: list[tuple[Prose, Proof]] = []
     Q, K, V = (notation.of_role(role) for role in ("Q", "K", "V"))
+    i, j = Letter("i"), Letter("j")
     roles = [name for name in find if "[" not in name]
     for name in find:
         if name == "scores[i,j]":
             proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
             scores = between((Q.maths, K.flipped().maths), "·")
-            claims.append(
-                (("Entry (i, j) of ", scores, " is row i of ", Q.maths, " times row j of ", K.maths, "."), proof)
-            )
+            where = ("Entry (", i, ", ", j, ") of ", scores)
+            claims.append(((*where, " is row ", i, " of ", Q.maths, " times row ", j, " of ", K.maths, "."), proof))
         elif name == "head_output[i]":
             proof = prove(*row_claim(tokens, keys, d_v), notation=notation)
-            claims.append(
-                (("Row i of the weights times ", V.maths, " is the sum of the rows of ", V.maths, ", weighted."), proof)
+            summed = (
+                "Row ",
+                i,
+                " of the weights times ",
+                V.maths,
+                " is the sum of the rows of ",
+                V.maths,
+                ", weighted.",
             )
+            claims.append((summed, proof))
         elif name not in roles:
             raise HeadworkError(f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i] or a role")
     if roles:

@@ -53,7 +53,8 @@ def derive(find: str, mean: Real | None = None, variance: Real | None = None) ->
     q_i, k_i, q, k = (Name.read(name).maths for name in ("q_i", "k_i", "q", "k"))
     term, dot = between((q_i, k_i), "·"), between((q, k), "·")
     if find == "mean":
-        terms = Row((Sign("Σ"), Words(" "), term, Words(", i = 1 … D")))
+        until = (Words(", "), Letter("i"), Sign("="), Number("1"), Words(" … "), Letter("D"))
+        terms = Row((Sign("Σ"), Words(" "), term, *until))
         return (
             Statement(dot, terms),
             Statement(

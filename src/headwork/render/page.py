@@ -90,7 +90,7 @@ def names_on(worked: ProblemWorking) -> frozenset[str]:
     """Letters that are names on this page, and so are set as such in its sentences."""
     tables = (line.rows for part in worked.parts for line in part.lines if isinstance(line, Shapes | Diagram))
     equations = chain(worked.given, *(part.steps for part in worked.parts), *tables)
-    return frozenset(equation.name.base for equation in equations if len(equation.name.base) == 1)
+    return frozenset("QKVX") | {equation.name.base for equation in equations if len(equation.name.base) == 1}
 
 
 def part_blocks(worked: PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[Block]:

@@ -182,7 +182,7 @@ _LONGEST = 80  # characters of a word that may be a formula
 _EDGE = re.compile(r"^(?P<open>[\"“(]*?)(?P<body>.*?)(?P<close>[.,;:!?\"”]*)$", re.DOTALL)
 
 
-_ALONE = re.compile(r"(?<![^\W\d_])[^\W\d_](?![^\W\d_])")  # a letter with no other beside it
+_ALONE = re.compile(rf"(?<![^\W\d_])[^\W\d_{_UP}](?![^\W\d_{_UP}])")  # a letter with no other beside it
 _EQUATED = re.compile(r"(?<!\S)([^\W\d_])(?=\s+[=>])")  # d = 2
 _ARTICLES = ("a", "A", "I")  # words before they are names
 
