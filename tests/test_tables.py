@@ -5,7 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from headwork.ops import OPS, Given
+from headwork.mistakes import operations
+from headwork.ops import OPS, Given, Op
 from headwork.readings.counts import COUNTS
 from headwork.readings.entries import ENTRIES
 from headwork.readings.exact import EXACT
@@ -36,6 +37,15 @@ TABLES: dict[str, Mapping[Any, Any]] = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_reading_has_a_rule_for_every_operation(name: str) -> None:
     assert set(TABLES[name]) == set(OPS)
+
+
+@pytest.mark.parametrize(
+    "table", [operations.SHAPES, operations.VALUES, operations.EXACT], ids=["shapes", "values", "exact"]
+)
+def test_what_the_catalogue_reads_with_has_a_rule_for_its_own_operations_too(table: Mapping[Any, Any]) -> None:
+    own = {op for op in vars(operations).values() if isinstance(op, type) and issubclass(op, Op)} - {Op, *OPS}
+    assert own == set(operations.OPERATIONS)
+    assert set(table) == {*OPS, *own}
 
 
 def test_there_are_eight_operations() -> None:

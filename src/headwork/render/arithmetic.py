@@ -76,10 +76,6 @@ def _softmax(line: Arithmetic, style: Style) -> list[str]:
     (own,), summed = line.terms
     if isinstance(own, Hidden):
         return ["= e^(−∞) / … = 0   hidden by the mask"]
-    assert isinstance(line.op, Softmax)
-    if not line.op.exponential:
-        plain = " + ".join(_number(s, style) for s in summed if not isinstance(s, Hidden))
-        return [f"= {_number(own, style)} / ({plain})"]
     seen = [s for s in summed if isinstance(s, Fraction | Surd)]
     below = " + ".join(_power(s, style) for s in seen)
     exact = all(cell(s, style)[1] for s in seen)

@@ -27,8 +27,7 @@ def _divide(equation: Equation, scores: str) -> str:
 def _softmax(equation: Equation, scores: str) -> str:
     assert isinstance(equation.op, Softmax)
     along = {-1: "", -2: " down the columns", None: " over everything"}[equation.op.axis]
-    share = "softmax" if equation.op.exponential else "share"
-    return f"{share}({scores}){along}"
+    return f"softmax({scores}){along}"
 
 
 def _split(equation: Equation, wide: str) -> str:
