@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from headwork import MultiHead
 from headwork.engine import Rotary, backend
-from headwork.engine.projections import side_by_side
+from headwork.engine.layer_projections import side_by_side
 from headwork.errors import HeadworkError
 from headwork.formulas import Projection, multi_head_blocks
 from headwork.formulas import given as matrix

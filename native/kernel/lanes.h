@@ -1,6 +1,7 @@
-// A call, seen one batch item and one lane at a time.
-#ifndef HEADWORK_KERNEL_CALL_H
-#define HEADWORK_KERNEL_CALL_H
+// Problem geometry (strides, grouped heads, causal and window ranges): a call, seen one batch item and one SIMD lane at
+// a time.
+#ifndef HEADWORK_KERNEL_LANES_H
+#define HEADWORK_KERNEL_LANES_H
 
 #include "convert.h"
 

@@ -1,8 +1,8 @@
-// Which keys of a block each lane of a panel may read, one bit for each, and what an additive mask adds to them.
-#ifndef HEADWORK_KERNEL_VISIBLE_H
-#define HEADWORK_KERNEL_VISIBLE_H
+// Mask and bias: which keys of a block each lane of a panel may read, one bit for each, and what an additive mask adds.
+#ifndef HEADWORK_KERNEL_MASK_H
+#define HEADWORK_KERNEL_MASK_H
 
-#include "careful.h"
+#include "overflow_fallback.h"
 
 namespace headwork::HW_CPU {
 
@@ -67,7 +67,8 @@ void see_range(Visible<T> &seen, const Lane *lanes, int count, int width, int64_
 
 // Narrows what see_range found to the words in use of a Boolean mask.
 template <class T>
-void see_mask(Visible<T> &seen, const hw_array &mask, const Lane *lanes, int count, int width, int64_t block, int64_t keys) {
+void see_mask(Visible<T> &seen, const hw_array &mask, const Lane *lanes, int count, int width, int64_t block,
+              int64_t keys) {
     for (int w = 0; w < block_words; ++w) {
         const int64_t from = block + w * word, in_word = least(word, keys - from);
         if (!seen.any[w]) continue;
@@ -97,7 +98,8 @@ void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const La
             __builtin_memcpy(row, rows + (count - 1) * key_block, key_block * sizeof(T));
         } else if ((mask.type == HW_FLOAT64) == (sizeof(T) == 8)) {
             with_type<T>(mask.type, [&](auto stored) {
-                read_row<T, typename decltype(stored)::Type>(row, lanes[i].mask + block * mask.column, mask.column, here);
+                read_row<T, typename decltype(stored)::Type>(row, lanes[i].mask + block * mask.column, mask.column,
+                                                             here);
             });
         } else {
             for (int64_t key = 0; key < here; ++key)
@@ -109,13 +111,14 @@ void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const La
     for (int64_t key = 0; key < key_block; key += W<T>) {
         for (int i = 0; i < width; i += W<T>) {
             Vec<T> part[W<T>];
-            HW_UNROLL for (int j = 0; j < W<T>; ++j) part[j] = load<T>(rows + (i + j) * key_block + key) * log2e;
+            HW_EACH(j, 0, W<T>) part[j] = load<T>(rows + (i + j) * key_block + key) * log2e;
             transpose<T>(part);
             const int w = static_cast<int>(key / word);
             IVec<T> hidden{};
-            HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+            HW_EACH(j, 0, W<T>) {
                 store<T>(bias + (key + j) * width + i, part[j]);
-                hidden |= (part[j] == -infinity<T>) & (IVec<T>{} + (typename Shape<T>::Int)(uint32_t(1) << (key % word + j)));
+                hidden |=
+                    (part[j] == -infinity<T>)&(IVec<T>{} + (typename Shape<T>::Int)(uint32_t(1) << (key % word + j)));
             }
             IVec<T> bits;
             __builtin_memcpy(&bits, &seen.bits[w][i], sizeof bits);

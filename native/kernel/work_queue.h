@@ -1,10 +1,11 @@
-// What the threads of one call share: the counter of items, and the parts of results that wait to be put together.
-#ifndef HEADWORK_KERNEL_TEAM_H
-#define HEADWORK_KERNEL_TEAM_H
+// Work queue (persistent threads) and split-key workspace, what the threads of one call share: the counter of items,
+// and the parts of results that wait to be combined.
+#ifndef HEADWORK_KERNEL_WORK_QUEUE_H
+#define HEADWORK_KERNEL_WORK_QUEUE_H
 
 #include "../scratch.h"
 #include "../threads.h"
-#include "vec.h"
+#include "simd.h"
 
 namespace headwork::HW_CPU {
 

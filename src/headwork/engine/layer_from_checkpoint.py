@@ -11,9 +11,9 @@ import numpy as np
 
 from headwork.engine.arrays import Array
 from headwork.engine.checkpoint import Checkpoint, opened, short
-from headwork.engine.names import Place, check_complete, chosen
-from headwork.engine.projections import whole
+from headwork.engine.layer_projections import whole
 from headwork.engine.rotary import Rotary
+from headwork.engine.tensor_names import FoundLayer, check_complete, chosen
 from headwork.errors import HeadworkError, ShapeError
 
 HEADS = ("num_attention_heads", "n_head", "num_heads")  # what configurations call their number
@@ -60,7 +60,7 @@ def load(
     return arguments | {"heads": number, "kv_heads": stored[1].shape[1] // d_k, "rotary": turned, "scale": scale}
 
 
-def projections(checkpoint: Checkpoint, place: Place) -> list[Array]:
+def projections(checkpoint: Checkpoint, place: FoundLayer) -> list[Array]:
     """W_Q, W_K, W_V, W_O with a row for every column that goes in; views of what is stored."""
     scheme = place.scheme
     names = [*scheme.names(place.prefix, "weight"), place.prefix + scheme.output + "weight"]
@@ -73,7 +73,7 @@ def projections(checkpoint: Checkpoint, place: Place) -> list[Array]:
     return arrays if len(arrays) == 4 else [*thirds(arrays[0], checkpoint, names[0]), arrays[1]]
 
 
-def biases(checkpoint: Checkpoint, place: Place, stored: list[Array]) -> dict[str, Array]:
+def biases(checkpoint: Checkpoint, place: FoundLayer, stored: list[Array]) -> dict[str, Array]:
     """Those that are there."""
     scheme, names = place.scheme, place.scheme.names(place.prefix, "bias")
     arrays = [checkpoint.array(name) if name in checkpoint.readers else None for name in names]
@@ -91,7 +91,7 @@ def thirds(wide: Array, checkpoint: Checkpoint, name: str) -> list[Array]:
     return np.split(wide, 3, axis=-1)
 
 
-def told_heads(checkpoint: Checkpoint, place: Place) -> int:
+def told_heads(checkpoint: Checkpoint, place: FoundLayer) -> int:
     """The number of heads, which no array tells: from the module, or from the configuration."""
     inner = attention_of(checkpoint, place)
     told = [vars(module) for module in inner.modules()] if inner is not None else []
@@ -105,12 +105,12 @@ def told_heads(checkpoint: Checkpoint, place: Place) -> int:
     )
 
 
-def attention_of(checkpoint: Checkpoint, place: Place) -> Any:
+def attention_of(checkpoint: Checkpoint, place: FoundLayer) -> Any:
     """The module that the layer's names belong to, where there are modules."""
     return checkpoint.module and checkpoint.module.get_submodule(place.prefix.rstrip("."))
 
 
-def told_rotary(checkpoint: Checkpoint, place: Place, d_k: int) -> Rotary | None:
+def told_rotary(checkpoint: Checkpoint, place: FoundLayer, d_k: int) -> Rotary | None:
     """As the configuration has it. Names like Llama's do not tell whether positions turn Q and K."""
     config = checkpoint.config
     if place.scheme.family != "Llama":

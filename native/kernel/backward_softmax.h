@@ -1,9 +1,9 @@
-// One tile of scores, some queries by a block of keys, worked out again from the log-sum-exp:
+// Softmax backward by recomputation: one tile of scores, some queries by a block of keys, again from the log-sum-exp:
 // p = exp(s − lse), the weights, and ds = p ∘ (dout·vᵀ − delta), the gradient of the scores.
-#ifndef HEADWORK_KERNEL_BACKWARD_TILE_H
-#define HEADWORK_KERNEL_BACKWARD_TILE_H
+#ifndef HEADWORK_KERNEL_BACKWARD_SOFTMAX_H
+#define HEADWORK_KERNEL_BACKWARD_SOFTMAX_H
 
-#include "backward_rows.h"
+#include "backward_pack.h"
 #include "exp2.h"
 
 namespace headwork::HW_CPU {
@@ -13,11 +13,11 @@ enum class Seen { all, range, general };
 
 template <class T> struct Tile {
     const hw_attention *call;
-    T *p, *ds;    // rows of tile_keys
-    T *bias;      // what a mask adds, in powers of two; −∞ hides. Once p is there: the slope of the softcap
-    T cap;        // softcap · log2 e
+    T *p, *ds;          // rows of tile_keys
+    T *bias;            // what a mask adds, in powers of two; −∞ hides. Once p is there: the slope of the softcap
+    T cap;              // softcap · log2 e
     int64_t row0, rows; // of the queries
-    bool clean;   // nothing hidden can spoil a sum
+    bool clean;         // nothing hidden can spoil a sum
     typename Shape<T>::Int reads_from[tile_rows], reads_to[tile_rows]; // the keys of the block that each row may read
     int64_t first_row[tile_keys]; // no row before this one reads the key, or one after it
     int64_t last_key[tile_rows];  // neither this row nor one before it reads this key, or one after it
@@ -30,7 +30,8 @@ template <class T> struct Tile {
         cap = static_cast<T>(of.softcap * 1.4426950408889634074);
     }
 
-    // The next rows from `from` on, and no more than a tile of them, that read some of the keys; false if there are none.
+    // The next rows from `from` on, and no more than a tile of them, that read some of the keys; false if there are
+    // none.
     bool next(const Queries<T> &queries, const Keys<T> &keys, int64_t from) {
         const auto reads = [&](int64_t r) {
             return queries.first[r] < keys.start + keys.count && queries.last[r] > keys.start;
@@ -106,7 +107,8 @@ template <class T> struct Tile {
             columns_of_product<T, 3>(rows_of(g), dout, keys.v_turned + g * d_v, group, all_of(call->d_v),
                                      [&, g](int64_t r, int v, Vec<T> dp) HW_LAMBDA {
                                          const int64_t at = r * tile_keys + g + v * W<T>;
-                                         const Vec<T> here = load<T>(p + at), slope = here * (dp - queries.delta[row0 + r]);
+                                         const Vec<T> here = load<T>(p + at),
+                                                      slope = here * (dp - queries.delta[row0 + r]);
                                          // What has no weight is not read.
                                          store<T>(ds + at, here == T(0) ? Vec<T>{} : slope);
                                      });
@@ -117,9 +119,9 @@ template <class T> struct Tile {
         if constexpr (seen == Seen::all) return exp2_or_zero<T>(s - lse - rest);
         if constexpr (seen == Seen::range) {
             IVec<T> here;
-            HW_UNROLL for (int i = 0; i < W<T>; ++i) here[i] = i;
+            HW_EACH(i, 0, W<T>) here[i] = i;
             here += static_cast<typename Shape<T>::Int>(key);
-            return (here >= reads_from[r]) & (here < reads_to[r]) ? exp2<T>(s - lse - rest) : Vec<T>{};
+            return ((here >= reads_from[r]) & (here < reads_to[r])) ? exp2<T>(s - lse - rest) : Vec<T>{};
         }
         const Vec<T> added = load<T>(bias + at);
         if (cap > 0) {

@@ -1,10 +1,10 @@
-// A call worked row by row: few queries on many keys.
-#ifndef HEADWORK_KERNEL_DECODE_H
-#define HEADWORK_KERNEL_DECODE_H
+// Flash-decoding, split over keys: a call worked row by row, few queries on many keys, its parts combined at the end.
+#ifndef HEADWORK_KERNEL_DECODE_SPLIT_KEYS_H
+#define HEADWORK_KERNEL_DECODE_SPLIT_KEYS_H
 
-#include "ends.h"
-#include "rows.h"
-#include "team.h"
+#include "decode_microkernel.h"
+#include "epilogue.h"
+#include "work_queue.h"
 
 namespace headwork::HW_CPU {
 
@@ -17,17 +17,21 @@ template <class T> bool suits_rows(const hw_attention &of) {
         const int64_t size = array.type == HW_FLOAT64 ? 8 : array.type == HW_FLOAT32 ? 4 : 2;
         return array.column == size && width % W<T> == 0;
     };
-    // A log-sum-exp finer than the sums is for gradients, which work the scores out again as panels do, to the last bit.
+    // A log-sum-exp finer than the sums is for gradients, which work the scores out again as panels do, to the last
+    // bit.
     if (of.lse.data && of.lse.type == HW_FLOAT64 && sizeof(T) == 4) return false;
     int64_t tokens = of.spans ? 0 : of.tokens;
-    for (int64_t b = 0, items = of.spans ? batch_items(of) : 0; b < items; ++b) tokens = most(tokens, of.spans[b].tokens);
-    return tokens * (of.heads / of.kv_heads) <= max_rows && whole(of.k, of.d_k) && whole(of.v, of.d_v) && !of.weights.data;
+    for (int64_t b = 0, items = of.spans ? batch_items(of) : 0; b < items; ++b)
+        tokens = most(tokens, of.spans[b].tokens);
+    return tokens * (of.heads / of.kv_heads) <= max_rows && whole(of.k, of.d_k) && whole(of.v, of.d_v) &&
+           !of.weights.data;
 }
 
 template <class T> struct RowCall {
     const hw_attention &of;
     int64_t groups = batch_items(of) * of.kv_heads;
-    int64_t parts = groups == 0 ? 1 : most<int64_t>(1, least((few_groups + groups - 1) / groups, of.keys / least_row_part));
+    int64_t parts =
+        groups == 0 ? 1 : most<int64_t>(1, least((few_groups + groups - 1) / groups, of.keys / least_row_part));
     Team<T> team{groups * parts, parts, RowState<T>::size(of.d_v)};
 };
 
@@ -73,7 +77,8 @@ template <class T> struct RowWorker {
         if (call.parts == 1) return finish(group, state);
         if (!call.team.last_of(result)) return;
         const RowState<T> sum(call.team.state(result, 0), of.d_v);
-        for (int64_t other = 1; other < call.parts; ++other) add(sum, RowState<T>(call.team.state(result, other), of.d_v));
+        for (int64_t other = 1; other < call.parts; ++other)
+            add(sum, RowState<T>(call.team.state(result, other), of.d_v));
         finish(group, sum);
     }
 
@@ -106,7 +111,8 @@ template <class T> struct RowWorker {
             state.top[r] = top;
             T *const o = state.o + r * of.d_v;
             const T *const added = other.o + r * of.d_v;
-            for (int64_t c = 0; c < of.d_v; c += W<T>) store<T>(o + c, load<T>(o + c) * scale_a + load<T>(added + c) * scale_b);
+            for (int64_t c = 0; c < of.d_v; c += W<T>)
+                store<T>(o + c, load<T>(o + c) * scale_a + load<T>(added + c) * scale_b);
         }
     }
 

@@ -1,8 +1,8 @@
-// The two ends of a panel's work: queries turned into lanes, and lanes turned back into rows of the output.
-#ifndef HEADWORK_KERNEL_ENDS_H
-#define HEADWORK_KERNEL_ENDS_H
+// Prologue and epilogue of a panel: queries turned into lanes, and lanes turned back into rows of the output.
+#ifndef HEADWORK_KERNEL_EPILOGUE_H
+#define HEADWORK_KERNEL_EPILOGUE_H
 
-#include "panel.h"
+#include "softmax.h"
 
 namespace headwork::HW_CPU {
 
@@ -15,16 +15,16 @@ template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attentio
             Vec<T> part[W<T>];
             const int64_t columns = least<int64_t>(W<T>, call.d_k - c), at = c * call.q.column;
             if (i + W<T> <= panel.count && columns == W<T> && call.q.column == sizeof(S))
-                HW_UNROLL for (int j = 0; j < W<T>; ++j) part[j] = load_as<T, S>(panel.lane[i + j].q + at) * factor;
+                HW_EACH(j, 0, W<T>) part[j] = load_as<T, S>(panel.lane[i + j].q + at) * factor;
             else
-                HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+                HW_EACH(j, 0, W<T>) {
                     T row[W<T>] = {};
                     if (i + j < panel.count) read_row<T, S>(row, panel.lane[i + j].q + at, call.q.column, columns);
                     part[j] = load<T>(row) * factor;
                 }
             transpose<T>(part);
             T *const q = panel.q + c * lanes + i;
-            HW_UNROLL for (int j = 0; j < W<T>; ++j)
+            HW_EACH(j, 0, W<T>)
                 if (j < columns) store<T>(q + j * lanes, part[j]);
         }
     }
@@ -55,7 +55,8 @@ template <class T> void begin(Panel<T> &panel, const Group &group, int64_t lane0
 }
 
 // Writes lanes · 1/sum as rows; odd[lane] where a number came out that is not finite.
-template <class T, class S> void write_out(const Panel<T> &panel, const hw_attention &call, IVec<T> (&odd)[max_vectors]) {
+template <class T, class S>
+void write_out(const Panel<T> &panel, const hw_attention &call, IVec<T> (&odd)[max_vectors]) {
     const int lanes = panel.vectors * W<T>;
     const T *sums = panel.o + (call.d_v + 1) * lanes;
     for (int i = 0; i < lanes; i += W<T>) {
@@ -66,15 +67,15 @@ template <class T, class S> void write_out(const Panel<T> &panel, const hw_atten
             const int64_t columns = least<int64_t>(W<T>, call.d_v - c), at = c * call.out.column;
             const T *const o = panel.o + c * lanes + i;
             Vec<T> part[W<T>];
-            HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+            HW_EACH(j, 0, W<T>) {
                 part[j] = j < columns ? load<T>(o + j * lanes) * inverse : Vec<T>{};
                 zeros += part[j] * T(0);
             }
             transpose<T>(part);
             if (i + W<T> <= panel.count && columns == W<T> && call.out.column == sizeof(S))
-                HW_UNROLL for (int j = 0; j < W<T>; ++j) store_as<T, S>(panel.lane[i + j].out + at, part[j]);
+                HW_EACH(j, 0, W<T>) store_as<T, S>(panel.lane[i + j].out + at, part[j]);
             else
-                HW_UNROLL for (int j = 0; j < W<T>; ++j) {
+                HW_EACH(j, 0, W<T>) {
                     T row[W<T>];
                     store<T>(row, part[j]);
                     if (i + j < panel.count) write_row<T, S>(panel.lane[i + j].out + at, call.out.column, row, columns);
@@ -111,8 +112,7 @@ template <class T> void finish(const Panel<T> &panel, const Group &group, typena
     const hw_attention &call = *group.call;
     const T *tops = panel.o + call.d_v * panel.vectors * W<T>, *sums = tops + panel.vectors * W<T>;
     IVec<T> odd[max_vectors];
-    with_type<T>(call.out.type,
-                 [&](auto stored) { write_out<T, typename decltype(stored)::Type>(panel, call, odd); });
+    with_type<T>(call.out.type, [&](auto stored) { write_out<T, typename decltype(stored)::Type>(panel, call, odd); });
     for (int i = 0; i < panel.count; ++i) {
         const Lane &lane = panel.lane[i];
         // Keys to read, and no score above −∞: an overflow. Where there is a mask, that was seen block by block.

@@ -61,7 +61,7 @@ SCHEMES = (
 
 
 @dataclass(frozen=True)
-class Place:
+class FoundLayer:
     """A layer that was found: its scheme, and what its names begin with, "" or ending in a point."""
 
     scheme: Scheme
@@ -77,7 +77,7 @@ class Place:
         return f"{short(self.prefix.rstrip('.')) or 'the whole'} ({self.scheme.family})"
 
 
-def places(names: Collection[str]) -> list[Place]:
+def layers_found(names: Collection[str]) -> list[FoundLayer]:
     """Every layer whose first projection and W_O are there."""
     found = []
     for scheme in SCHEMES:
@@ -86,13 +86,13 @@ def places(names: Collection[str]) -> list[Place]:
             prefix = name.removesuffix(tail)
             whole = prefix != name and (not prefix or prefix.endswith("."))
             if whole and prefix + scheme.output + "weight" in names:
-                found.append(Place(scheme, prefix))
+                found.append(FoundLayer(scheme, prefix))
     return found
 
 
-def chosen(names: Collection[str], layer: int | str | None, source: str) -> Place:
+def chosen(names: Collection[str], layer: int | str | None, source: str) -> FoundLayer:
     """The one layer that is asked for."""
-    found = places(names)
+    found = layers_found(names)
     if not found:
         raise HeadworkError(f"{source} has no attention layer with names that are known. {expected()} {listed(names)}")
     if isinstance(layer, str):
@@ -109,7 +109,7 @@ def chosen(names: Collection[str], layer: int | str | None, source: str) -> Plac
     )
 
 
-def check_complete(place: Place, names: Collection[str], source: str) -> None:
+def check_complete(place: FoundLayer, names: Collection[str], source: str) -> None:
     """Every projection is there, and nothing that would change what the layer computes."""
     scheme, prefix = place.scheme, place.prefix
     if missing := [name for name in scheme.names(prefix, "weight") if name not in names]:

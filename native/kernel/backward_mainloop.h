@@ -1,14 +1,14 @@
-// The gradients of queries, keys and values. A worker holds a block of keys and their gradients still and passes the
-// queries by; the gradient of the queries grows from block to block.
-#ifndef HEADWORK_KERNEL_BACKWARD_H
-#define HEADWORK_KERNEL_BACKWARD_H
+// Main loop of the backward pass: the gradients of queries, keys and values. A worker holds a block of keys and their
+// gradients still and passes the queries by; the gradient of the queries grows from block to block.
+#ifndef HEADWORK_KERNEL_BACKWARD_MAINLOOP_H
+#define HEADWORK_KERNEL_BACKWARD_MAINLOOP_H
 
-#include "backward_tile.h"
+#include "backward_softmax.h"
 
 namespace headwork::HW_CPU {
 
-// With fewer key heads than these, the blocks of keys are dealt out to about as many items. Not to more: every one of them
-// reads all the queries and has sums of its own for their gradients.
+// With fewer key heads than these, the blocks of keys are dealt out to about as many items. Not to more: every one of
+// them reads all the queries and has sums of its own for their gradients.
 constexpr int64_t few_items = 8;
 
 // The cut depends on the shapes alone, as the rounding depends on it: a part of a key head has every `parts`th block of
@@ -25,7 +25,8 @@ template <class T> struct BackwardCall {
         for (int64_t b = 0; b < batch; ++b) {
             const hw_span span = span_of(call, b);
             rows = most(rows, span.tokens * each);
-            work += static_cast<double>(span.tokens * call.heads) * static_cast<double>(span.keys * (3 * call.d_k + 2 * call.d_v));
+            work += static_cast<double>(span.tokens * call.heads) *
+                    static_cast<double>(span.keys * (3 * call.d_k + 2 * call.d_v));
         }
         const int64_t groups = batch * call.kv_heads, blocks = (call.keys + tile_keys - 1) / tile_keys;
         team.parts = groups > 0 ? most<int64_t>(1, least((few_items + groups - 1) / groups, blocks / 2)) : 1;
@@ -68,7 +69,8 @@ template <class T> struct BackwardWorker {
         for (int64_t block = part; block * tile_keys < group.span.keys; block += parts) {
             work_block(group, block);
             const int64_t key = group.span.key0 + keys.start;
-            write(of.dk, place(of.dk, at, kv_head, key), dk, d_k, call.d_k, keys.count, ln2); // of queries that are scaled
+            write(of.dk, place(of.dk, at, kv_head, key), dk, d_k, call.d_k, keys.count,
+                  ln2); // of queries that are scaled
             write(of.dv, place(of.dv, at, kv_head, key), dv, d_v, call.d_v, keys.count, 1);
         }
         if (parts > 1 && !shared.team.last_of(result)) return;
@@ -93,7 +95,8 @@ template <class T> struct BackwardWorker {
         const auto of_rows = [this](int64_t, int64_t last) { return Span{0, tile.last_key[last]}; };
         if (of.dv.data) add_product<T>(dv, d_v, keys.padded, d_v, {tile.p, 1, tile_keys}, dout, d_v, of_keys);
         if (of.dk.data) add_product<T>(dk, d_k, keys.padded, d_k, {tile.ds, 1, tile_keys}, q, d_k, of_keys);
-        if (of.dq.data) add_product<T>(dq + tile.row0 * d_k, d_k, tile.rows, d_k, {tile.ds, tile_keys, 1}, keys.k, d_k, of_rows);
+        if (of.dq.data)
+            add_product<T>(dq + tile.row0 * d_k, d_k, tile.rows, d_k, {tile.ds, tile_keys, 1}, keys.k, d_k, of_rows);
     }
 
     // The same where a row is not finite and some keys are hidden from some queries: 0 · NaN is not 0.
@@ -117,8 +120,8 @@ template <class T> struct BackwardWorker {
             for (int64_t i = 0; i < group.lanes * d_k; i += W<T>) add_to<T>(sum + i, load<T>(other + i));
         }
         for (int64_t head = 0; head < group.heads; ++head)
-            write(of.dq, place(of.dq, at, group.head0 + head, group.span.token0), sum + head * group.span.tokens * d_k, d_k,
-                  call.d_k, group.span.tokens, static_cast<T>(call.scale));
+            write(of.dq, place(of.dq, at, group.head0 + head, group.span.token0), sum + head * group.span.tokens * d_k,
+                  d_k, call.d_k, group.span.tokens, static_cast<T>(call.scale));
     }
 
     static void clear(T *rows, int64_t count) {
@@ -130,7 +133,8 @@ template <class T> struct BackwardWorker {
     }
 
     // Rows times a factor, in the type of the array.
-    static void write(const hw_array &array, char *to, const T *rows, int64_t d, int64_t width, int64_t count, T factor) {
+    static void write(const hw_array &array, char *to, const T *rows, int64_t d, int64_t width, int64_t count,
+                      T factor) {
         if (!array.data) return;
         with_type<T>(array.type, [&](auto stored) {
             using S = typename decltype(stored)::Type;

@@ -1,8 +1,8 @@
-// What will be read next, asked for while something else is worked.
-#ifndef HEADWORK_KERNEL_AHEAD_H
-#define HEADWORK_KERNEL_AHEAD_H
+// Software prefetch: what will be read next, asked for while something else is worked.
+#ifndef HEADWORK_KERNEL_PREFETCH_H
+#define HEADWORK_KERNEL_PREFETCH_H
 
-#include "vec.h"
+#include "simd.h"
 
 namespace headwork::HW_CPU {
 
@@ -22,7 +22,7 @@ struct Ahead {
     }
 
     template <int lines> HW_INLINE void fetch() {
-        HW_UNROLL for (int i = 0; i < lines; ++i) __builtin_prefetch(next + i * line, 0, 3);
+        HW_EACH(i, 0, lines) __builtin_prefetch(next + i * line, 0, 3);
         next += lines * line;
         if (__builtin_expect(next >= end_of_row, 0)) turn();
     }

@@ -1,32 +1,32 @@
-// What the backward pass reads, laid out for it: the rows of some queries, and a block of keys and values.
-#ifndef HEADWORK_KERNEL_BACKWARD_ROWS_H
-#define HEADWORK_KERNEL_BACKWARD_ROWS_H
+// Operand packing of the backward pass: what it reads, laid out for its micro-kernel; the rows of some queries, and a
+// block of keys and values.
+#ifndef HEADWORK_KERNEL_BACKWARD_PACK_H
+#define HEADWORK_KERNEL_BACKWARD_PACK_H
 
-#include "backward_tiles.h"
-#include "careful.h"
+#include "backward_microkernel.h"
 #include "finite.h"
-#include "team.h"
+#include "overflow_fallback.h"
+#include "work_queue.h"
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t tile_keys = 48, tile_rows = 96;                            // of one tile of scores
-template <class T> constexpr int64_t group_keys = 3 * W<T>;                  // keys in the lanes of one micro-kernel
+constexpr int64_t tile_keys = 48, tile_rows = 96;           // of one tile of scores
+template <class T> constexpr int64_t group_keys = 3 * W<T>; // keys in the lanes of one micro-kernel
 template <class T> constexpr int64_t key_step = most<int64_t>(group_keys<T>, accumulators);
 
 constexpr int64_t rounded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
 template <class T> void read_padded(T *to, const hw_array &array, const char *from, int64_t width) {
-    with_type<T>(array.type, [&](auto stored) {
-        read_row<T, typename decltype(stored)::Type>(to, from, array.column, width);
-    });
+    with_type<T>(array.type,
+                 [&](auto stored) { read_row<T, typename decltype(stored)::Type>(to, from, array.column, width); });
 }
 
 // Row r of a group is token r % tokens of its head r / tokens, so that neighbours read nearly the same keys.
 template <class T> struct Queries {
-    T *q, *dout;          // q times scale · log2 e
-    T *lse, *rest;        // the log-sum-exp in powers of two, and what rounding to T left out of it
-    T *delta, *out;       // delta = Σ dout·out − dlse; `out` is one row of scratch
-    int64_t *first, *last;           // the keys each may read
+    T *q, *dout;           // q times scale · log2 e
+    T *lse, *rest;         // the log-sum-exp in powers of two, and what rounding to T left out of it
+    T *delta, *out;        // delta = Σ dout·out − dlse; `out` is one row of scratch
+    int64_t *first, *last; // the keys each may read
     const char **mask;
     int64_t count;
     bool finite, every; // every: each of them may read every key
@@ -66,7 +66,8 @@ template <class T> struct Queries {
             Vec<T> sum{};
             for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
             T dlse = 0;
-            if (of.dlse.data) __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
+            if (of.dlse.data)
+                __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
             const auto whole = read_lse<T>(call.lse, lane.lse) * typename Shape<T>::Wider(1.4426950408889634074L);
             lse[r] = static_cast<T>(whole);
             rest[r] = whole - whole == 0 ? static_cast<T>(whole - lse[r]) : 0;
@@ -123,9 +124,9 @@ template <class T> struct Keys {
             T *const group = to + j / group_keys<T> * group_keys<T> * d + j % group_keys<T>;
             for (int64_t c = 0; c < d; c += W<T>) {
                 Vec<T> part[W<T>];
-                HW_UNROLL for (int i = 0; i < W<T>; ++i) part[i] = load<T>(from + (j + i) * d + c);
+                HW_EACH(i, 0, W<T>) part[i] = load<T>(from + (j + i) * d + c);
                 transpose<T>(part);
-                HW_UNROLL for (int i = 0; i < W<T>; ++i) store<T>(group + (c + i) * group_keys<T>, part[i]);
+                HW_EACH(i, 0, W<T>) store<T>(group + (c + i) * group_keys<T>, part[i]);
             }
         }
     }

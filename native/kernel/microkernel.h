@@ -1,10 +1,11 @@
-// The two micro-kernels. Queries lie in the vector lanes; keys and values are read one number at a time, where they are.
-#ifndef HEADWORK_KERNEL_TILES_H
-#define HEADWORK_KERNEL_TILES_H
+// The two micro-kernels, register-tiled matrix products. Queries lie in the vector lanes; keys and values are read one
+// number at a time, where they are.
+#ifndef HEADWORK_KERNEL_MICROKERNEL_H
+#define HEADWORK_KERNEL_MICROKERNEL_H
 
 #include <bit>
 
-#include "vec.h"
+#include "simd.h"
 
 namespace headwork::HW_CPU {
 
@@ -21,9 +22,9 @@ HW_INLINE void dot_tile(Vec<T> (&s)[KT][NV], const T *q, const T *k, int64_t k_r
 #pragma GCC unroll 2
     for (int64_t c = 0; c < d_k; ++c) {
         Vec<T> lane[NV];
-        HW_UNROLL for (int v = skip; v < NV; ++v) lane[v] = load<T>(q + (c * NV + v) * W<T>);
-        HW_UNROLL for (int j = 0; j < KT; ++j)
-            HW_UNROLL for (int v = skip; v < NV; ++v) s[j][v] += lane[v] * k[j * k_row + c];
+        HW_EACH(v, skip, NV) lane[v] = load<T>(q + (c * NV + v) * W<T>);
+        HW_EACH(j, 0, KT)
+            HW_EACH(v, skip, NV) s[j][v] += lane[v] * k[j * k_row + c];
     }
 }
 
@@ -32,27 +33,29 @@ template <int NV> struct Ends {
     int64_t of[NV];
 };
 
-// sum[c][v] += p[j][v] · value[j][c] for the keys j up to the end of vector `skip`; then the same for the vectors after it.
+// sum[c][v] += p[j][v] · value[j][c] for the keys j up to the end of vector `skip`; then the same for the vectors after
+// it.
 template <class T, int NV, int CT, int skip = 0>
-HW_INLINE void mix_keys(Vec<T> (&sum)[CT][NV], const T *p, const T *value, int64_t v_row, const Ends<NV> &ends, int64_t j = 0) {
+HW_INLINE void mix_keys(Vec<T> (&sum)[CT][NV], const T *p, const T *value, int64_t v_row, const Ends<NV> &ends,
+                        int64_t j = 0) {
 #pragma GCC unroll 2
     for (; j < ends.of[skip]; ++j) {
         Vec<T> weight[NV];
-        HW_UNROLL for (int v = skip; v < NV; ++v) weight[v] = load<T>(p + (j * NV + v) * W<T>);
-        HW_UNROLL for (int c = 0; c < CT; ++c)
-            HW_UNROLL for (int v = skip; v < NV; ++v) sum[c][v] += weight[v] * value[j * v_row + c];
+        HW_EACH(v, skip, NV) weight[v] = load<T>(p + (j * NV + v) * W<T>);
+        HW_EACH(c, 0, CT)
+            HW_EACH(v, skip, NV) sum[c][v] += weight[v] * value[j * v_row + c];
     }
     if constexpr (skip + 1 < NV) mix_keys<T, NV, CT, skip + 1>(sum, p, value, v_row, ends, j);
 }
 
-// o[c][v] = or += Σ_j p[j][v] · value[j][c], for CT columns. The block is summed by itself before it is added: over many
-// keys the rounding errors of a sum of sums stay far below those of one long sum.
+// o[c][v] = or += Σ_j p[j][v] · value[j][c], for CT columns. The block is summed by itself before it is added: over
+// many keys the rounding errors of a sum of sums stay far below those of one long sum.
 template <class T, int NV, int CT>
 HW_INLINE void mix_tile(T *o, const T *p, const T *value, int64_t v_row, const Ends<NV> &ends, bool first) {
     Vec<T> sum[CT][NV] = {};
     mix_keys<T, NV, CT>(sum, p, value, v_row, ends);
-    HW_UNROLL for (int c = 0; c < CT; ++c)
-        HW_UNROLL for (int v = 0; v < NV; ++v) {
+    HW_EACH(c, 0, CT)
+        HW_EACH(v, 0, NV) {
             T *const to = o + (c * NV + v) * W<T>;
             if (first) store<T>(to, sum[c][v]);
             else add_to<T>(to, sum[c][v]);
@@ -65,12 +68,13 @@ template <class T, int NV> HW_INLINE void sum_tile(T *sums, const T *p, int64_t 
     Vec<T> sum[parts][NV] = {};
     int64_t j = 0;
     for (; j + parts <= keys; j += parts)
-        HW_UNROLL for (int i = 0; i < parts; ++i)
-            HW_UNROLL for (int v = 0; v < NV; ++v) sum[i][v] += load<T>(p + ((j + i) * NV + v) * W<T>);
+        HW_EACH(i, 0, parts)
+            HW_EACH(v, 0, NV) sum[i][v] += load<T>(p + ((j + i) * NV + v) * W<T>);
     for (; j < keys; ++j)
-        HW_UNROLL for (int v = 0; v < NV; ++v) sum[0][v] += load<T>(p + (j * NV + v) * W<T>);
-    HW_UNROLL for (int i = 1; i < parts; ++i) HW_UNROLL for (int v = 0; v < NV; ++v) sum[0][v] += sum[i][v];
-    HW_UNROLL for (int v = 0; v < NV; ++v) add_to<T>(sums + v * W<T>, sum[0][v]);
+        HW_EACH(v, 0, NV) sum[0][v] += load<T>(p + (j * NV + v) * W<T>);
+    HW_EACH(i, 1, parts)
+        HW_EACH(v, 0, NV) sum[0][v] += sum[i][v];
+    HW_EACH(v, 0, NV) add_to<T>(sums + v * W<T>, sum[0][v]);
 }
 
 // o (d_v × lanes) += the weights p (keys × lanes) times the values (keys × d_v), and the sums += those of the weights.

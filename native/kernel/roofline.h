@@ -1,9 +1,10 @@
-// What this machine can do at best: the multiply-adds that are not held up by anything, and reading that does no more.
-#ifndef HEADWORK_KERNEL_LIMITS_H
-#define HEADWORK_KERNEL_LIMITS_H
+// Roofline probes, what this machine can do at best: the multiply-adds that are not held up by anything, and reading
+// that does no more.
+#ifndef HEADWORK_KERNEL_ROOFLINE_H
+#define HEADWORK_KERNEL_ROOFLINE_H
 
 #include "../threads.h"
-#include "tiles.h"
+#include "microkernel.h"
 
 namespace headwork::HW_CPU {
 
@@ -22,13 +23,15 @@ inline void keep(void *load, float sum) {
 inline void multiply_add_rounds(void *data) {
     const int64_t rounds = static_cast<Load *>(data)->amount;
     Vec<float> sum[accumulators], by = splat<float>(0.999f), plus = splat<float>(1e-3f);
-    HW_UNROLL for (int i = 0; i < accumulators; ++i) sum[i] = splat<float>(static_cast<float>(i));
+    HW_EACH(i, 0, accumulators) sum[i] = splat<float>(static_cast<float>(i));
     for (int64_t round = 0; round < rounds; ++round)
-        _Pragma("GCC unroll 32") for (int i = 0; i < accumulators; ++i) {
+#pragma GCC unroll 32
+        for (int i = 0; i < accumulators; ++i) {
             sum[i] = sum[i] * by + plus;
             hold(sum[i]);
         }
-    _Pragma("GCC unroll 32") for (int i = 1; i < accumulators; ++i) sum[0] += sum[i];
+#pragma GCC unroll 32
+    for (int i = 1; i < accumulators; ++i) sum[0] += sum[i];
     keep(data, total<float>(sum[0]));
 }
 
@@ -39,8 +42,8 @@ inline void read_all(void *data) {
     const float *from = reinterpret_cast<const float *>(load.data + mine * load.amount);
     Vec<float> sum[8] = {};
     for (int64_t i = 0; i + 8 * W<float> <= load.amount / 4; i += 8 * W<float>)
-        HW_UNROLL for (int j = 0; j < 8; ++j) sum[j] += HW_CPU::load<float>(from + i + j * W<float>);
-    HW_UNROLL for (int j = 1; j < 8; ++j) sum[0] += sum[j];
+        HW_EACH(j, 0, 8) sum[j] += HW_CPU::load<float>(from + i + j * W<float>);
+    HW_EACH(j, 1, 8) sum[0] += sum[j];
     keep(data, total<float>(sum[0]));
 }
 

@@ -1,11 +1,12 @@
-// One row at a time in wider arithmetic, for the rare rows whose scores or sums left the range of the fast path:
-// scores that overflow then still give the limit of the exact formula, and a NaN that may be read comes through.
-#ifndef HEADWORK_KERNEL_CAREFUL_H
-#define HEADWORK_KERNEL_CAREFUL_H
+// Overflow fallback: one row at a time in wider arithmetic, for the rare rows whose scores or sums left the range of
+// the fast path: scores that overflow then still give the limit of the exact formula, and a NaN that may be read comes
+// through.
+#ifndef HEADWORK_KERNEL_OVERFLOW_FALLBACK_H
+#define HEADWORK_KERNEL_OVERFLOW_FALLBACK_H
 
 #include <math.h>
 
-#include "call.h"
+#include "lanes.h"
 
 namespace headwork::HW_CPU {
 
@@ -111,9 +112,7 @@ template <class T> struct CarefulRow {
         }
     }
 
-    bool bias_hides(int64_t key) const {
-        return key < lane.first || key >= lane.last || bias(key) == -infinity<Wide>;
-    }
+    bool bias_hides(int64_t key) const { return key < lane.first || key >= lane.last || bias(key) == -infinity<Wide>; }
 };
 
 } // namespace headwork::HW_CPU

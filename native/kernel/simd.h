@@ -1,6 +1,6 @@
-// Vectors of one width, the same code for every CPU: HW_BYTES wide, of float or double.
-#ifndef HEADWORK_KERNEL_VEC_H
-#define HEADWORK_KERNEL_VEC_H
+// SIMD vectors of one width, the same code for every CPU: HW_BYTES wide, of float or double.
+#ifndef HEADWORK_KERNEL_SIMD_H
+#define HEADWORK_KERNEL_SIMD_H
 
 #include <stdint.h>
 
@@ -12,7 +12,8 @@
 
 #define HW_INLINE inline __attribute__((always_inline))
 #define HW_LAMBDA __attribute__((always_inline))
-#define HW_UNROLL _Pragma("GCC unroll 16")
+// A loop with a constant count, laid out whole.
+#define HW_EACH(i, from, to) _Pragma("GCC unroll 16") for (int i = (from); i < (to); ++i)
 
 namespace headwork::HW_CPU {
 
@@ -84,27 +85,30 @@ template <class T> HW_INLINE bool any(IVec<T> truth) {
     typedef long long Words __attribute__((vector_size(HW_BYTES)));
     Words words = (Words)truth;
     long long all = 0;
-    HW_UNROLL for (int i = 0; i < HW_BYTES / 8; ++i) all |= words[i];
+    HW_EACH(i, 0, HW_BYTES / 8) all |= words[i];
     return all != 0;
 #endif
 }
 
 template <class T> HW_INLINE T total(Vec<T> v) {
     T sum = 0;
-    HW_UNROLL for (int i = 0; i < W<T>; ++i) sum += v[i];
+    HW_EACH(i, 0, W<T>) sum += v[i];
     return sum;
 }
 
 template <class T> constexpr int lane_of = 16 / static_cast<int>(sizeof(T)); // elements in 16 bytes
 
 // The lower (or the upper) elements of a and b by turns, within every 16 bytes: one instruction.
-template <class T, bool upper, int... i> HW_INLINE Vec<T> by_turns(Vec<T> a, Vec<T> b, std::integer_sequence<int, i...>) {
+template <class T, bool upper, int... i>
+HW_INLINE Vec<T> by_turns(Vec<T> a, Vec<T> b, std::integer_sequence<int, i...>) {
     constexpr int lane = lane_of<T>;
-    return __builtin_shufflevector(a, b, (i / lane * lane + i % lane / 2 + (upper ? lane / 2 : 0) + (i % 2 ? W<T> : 0))...);
+    return __builtin_shufflevector(a, b,
+                                   (i / lane * lane + i % lane / 2 + (upper ? lane / 2 : 0) + (i % 2 ? W<T> : 0))...);
 }
 
 // Pieces of `step` elements change places between two rows.
-template <class T, int step, int... i> HW_INLINE void swap_pieces(Vec<T> &a, Vec<T> &b, std::integer_sequence<int, i...>) {
+template <class T, int step, int... i>
+HW_INLINE void swap_pieces(Vec<T> &a, Vec<T> &b, std::integer_sequence<int, i...>) {
     const Vec<T> low = __builtin_shufflevector(a, b, (i & step ? (i ^ step) + W<T> : i)...);
     b = __builtin_shufflevector(a, b, (i & step ? i + W<T> : i ^ step)...);
     a = low;
@@ -112,7 +116,7 @@ template <class T, int step, int... i> HW_INLINE void swap_pieces(Vec<T> &a, Vec
 
 // The sum of every row, in the first row's place.
 template <class T, int step = W<T> / 2> HW_INLINE void sum_each(Vec<T> (&row)[W<T>]) {
-    HW_UNROLL for (int i = 0; i < step; ++i) {
+    HW_EACH(i, 0, step) {
         swap_pieces<T, step>(row[i], row[i + step], std::make_integer_sequence<int, W<T>>{});
         row[i] += row[i + step];
     }
@@ -121,7 +125,7 @@ template <class T, int step = W<T> / 2> HW_INLINE void sum_each(Vec<T> (&row)[W<
 
 template <class T, int step> HW_INLINE void turn_pieces(Vec<T> (&row)[W<T>]) {
     if constexpr (step >= lane_of<T>) {
-        HW_UNROLL for (int i = 0; i < W<T>; ++i)
+        HW_EACH(i, 0, W<T>)
             if (!(i & step)) swap_pieces<T, step>(row[i], row[i | step], std::make_integer_sequence<int, W<T>>{});
         turn_pieces<T, step / 2>(row);
     }
@@ -131,14 +135,16 @@ template <class T, int step> HW_INLINE void turn_pieces(Vec<T> (&row)[W<T>]) {
 template <class T> HW_INLINE void transpose(Vec<T> (&row)[W<T>]) {
     constexpr int lane = lane_of<T>;
     constexpr std::make_integer_sequence<int, W<T>> all;
-    HW_UNROLL for (int round = 1; round < lane; round *= 2) {
+#pragma GCC unroll 16
+    for (int round = 1; round < lane; round *= 2) {
         Vec<T> next[W<T>];
-        HW_UNROLL for (int i = 0; i < W<T>; i += 2) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W<T>; i += 2) {
             const int first = i / lane * lane + i % lane / 2, second = first + lane / 2;
             next[i] = by_turns<T, false>(row[first], row[second], all);
             next[i + 1] = by_turns<T, true>(row[first], row[second], all);
         }
-        HW_UNROLL for (int i = 0; i < W<T>; ++i) row[i] = next[i];
+        HW_EACH(i, 0, W<T>) row[i] = next[i];
     }
     turn_pieces<T, W<T> / 2>(row);
 }

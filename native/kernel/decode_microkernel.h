@@ -1,12 +1,13 @@
-// Few queries on many keys (decoding): a handful of rows cannot fill the lanes, so here the lanes run along d, keys and
-// values are read as vectors, once, and the speed is that of memory. Rows are the queries of every head of a group.
-#ifndef HEADWORK_KERNEL_ROWS_H
-#define HEADWORK_KERNEL_ROWS_H
+// Micro-kernels and online softmax of decoding (matrix × a few vectors, bound by memory): a handful of rows cannot fill
+// the lanes, so here the lanes run along d, keys and values are read as vectors, once, and the speed is that of memory.
+// Rows are the queries of every head of a group.
+#ifndef HEADWORK_KERNEL_DECODE_MICROKERNEL_H
+#define HEADWORK_KERNEL_DECODE_MICROKERNEL_H
 
-#include "ahead.h"
 #include "exp2.h"
 #include "finite.h"
-#include "visible.h"
+#include "mask.h"
+#include "prefetch.h"
 
 namespace headwork::HW_CPU {
 
@@ -47,26 +48,29 @@ template <class T, class S> constexpr int lines_of(int vectors) {
 // Independent sums that keep the multipliers busy, and fill whole vectors when each is summed over its lanes.
 template <class T> constexpr int row_sums = most(8, W<T>);
 
-// p[j][r] = row r · key j, for the keys from `first` on, as many as fill the sums. Past the last key: the last one again.
+// p[j][r] = row r · key j, for the keys from `first` on, as many as fill the sums. Past the last key: the last one
+// again.
 template <class T, class S, int R>
-HW_INLINE void dot_rows(T *p, const T *q, const char *k, int64_t k_row, int64_t d_k, int64_t first, int64_t last, Ahead &ahead) {
+HW_INLINE void dot_rows(T *p, const T *q, const char *k, int64_t k_row, int64_t d_k, int64_t first, int64_t last,
+                        Ahead &ahead) {
     constexpr int KT = row_sums<T> / R;
     const char *key[KT];
-    HW_UNROLL for (int j = 0; j < KT; ++j) key[j] = k + least(first + j, last) * k_row;
+    HW_EACH(j, 0, KT) key[j] = k + least(first + j, last) * k_row;
     Vec<T> sum[row_sums<T>] = {};
     for (int64_t c = 0; c < d_k; c += W<T>) {
         ahead.fetch<lines_of<T, S>(KT)>();
         Vec<T> part[KT];
-        HW_UNROLL for (int j = 0; j < KT; ++j) part[j] = load_as<T, S>(key[j] + c * static_cast<int64_t>(sizeof(S)));
-        HW_UNROLL for (int r = 0; r < R; ++r) {
+        HW_EACH(j, 0, KT) part[j] = load_as<T, S>(key[j] + c * static_cast<int64_t>(sizeof(S)));
+        HW_EACH(r, 0, R) {
             Vec<T> query = load<T>(q + r * d_k + c);
             hold(query);
-            HW_UNROLL for (int j = 0; j < KT; ++j) sum[j * R + r] += query * part[j];
+            HW_EACH(j, 0, KT) sum[j * R + r] += query * part[j];
         }
     }
-    HW_UNROLL for (int i = 0; i < row_sums<T>; i += W<T>) {
+#pragma GCC unroll 16
+    for (int i = 0; i < row_sums<T>; i += W<T>) {
         Vec<T> some[W<T>];
-        HW_UNROLL for (int n = 0; n < W<T>; ++n) some[n] = sum[i + n];
+        HW_EACH(n, 0, W<T>) some[n] = sum[i + n];
         sum_each<T>(some);
         store<T>(p + first * R + i, some[0]);
     }
@@ -89,13 +93,12 @@ HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *v, int64
     for (int64_t j = 0; j < keys; ++j) {
         ahead.fetch<lines_of<T, S>(CV)>();
         Vec<T> value[CV];
-        HW_UNROLL for (int c = 0; c < CV; ++c)
-            value[c] = load_as<T, S>(v + j * v_row + c * W<T> * static_cast<int64_t>(sizeof(S)));
-        HW_UNROLL for (int r = 0; r < R; ++r)
-            HW_UNROLL for (int c = 0; c < CV; ++c) sum[r][c] += value[c] * p[j * R + r];
+        HW_EACH(c, 0, CV) value[c] = load_as<T, S>(v + j * v_row + c * W<T> * static_cast<int64_t>(sizeof(S)));
+        HW_EACH(r, 0, R)
+            HW_EACH(c, 0, CV) sum[r][c] += value[c] * p[j * R + r];
     }
-    HW_UNROLL for (int r = 0; r < R; ++r)
-        HW_UNROLL for (int c = 0; c < CV; ++c) add_to<T>(o + r * d_v + c * W<T>, sum[r][c]);
+    HW_EACH(r, 0, R)
+        HW_EACH(c, 0, CV) add_to<T>(o + r * d_v + c * W<T>, sum[r][c]);
 }
 
 template <class T, class S, int R>
@@ -118,7 +121,8 @@ template <class T, class S> void mix_rows_hidden(T *o, const RowBlock<T> &block,
         for (int64_t c = 0; c < call.d_v; c += W<T>) {
             Vec<T> sum{};
             for (int64_t j = 0; j < keys; ++j)
-                if (block.seen[r] >> j & 1) sum += load_as<T, S>(v + j * call.v.row + c * sizeof(S)) * *block.place(r, j);
+                if (block.seen[r] >> j & 1)
+                    sum += load_as<T, S>(v + j * call.v.row + c * sizeof(S)) * *block.place(r, j);
             add_to<T>(o + r * call.d_v + c, sum);
         }
 }
@@ -204,7 +208,8 @@ template <class T, class Body> HW_INLINE void each_tile(const RowBlock<T> &block
 template <class T, class K, class V>
 void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, int64_t start, int64_t keys, int64_t after) {
     const hw_attention &call = *block.call;
-    const int64_t k_bytes = call.d_k * static_cast<int64_t>(sizeof(K)), v_bytes = call.d_v * static_cast<int64_t>(sizeof(V));
+    const int64_t k_bytes = call.d_k * static_cast<int64_t>(sizeof(K)),
+                  v_bytes = call.d_v * static_cast<int64_t>(sizeof(V));
     const char *const k = group.k + start * call.k.row, *const v = group.v + start * call.v.row;
     const Ahead values(v, call.v.row, v_bytes, keys);
     each_tile(block, [&]<int R>(int row0) { score_rows<T, K, R>(block, row0, k, keys, values); });
@@ -216,7 +221,8 @@ void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, int64_
         hidden = hidden || block.seen[r] != whole;
     }
     each_tile(block, [&]<int R>(int row0) { weigh_rows<T, R>(state, block, row0, call.d_v); });
-    if (hidden && !all_finite<T, V>(v, call.v.row, keys, call.d_v)) return mix_rows_hidden<T, V>(state.o, block, v, keys);
+    if (hidden && !all_finite<T, V>(v, call.v.row, keys, call.d_v))
+        return mix_rows_hidden<T, V>(state.o, block, v, keys);
     const Ahead next(k + (after ? word : 0) * call.k.row, call.k.row, k_bytes, after ? least(word, after) : keys);
     each_tile(block, [&]<int R>(int row0) { mix_rows<T, V, R>(state.o, block, row0, v, keys, next); });
 }

@@ -1,11 +1,11 @@
-// A call worked in panels: the general path.
-#ifndef HEADWORK_KERNEL_PANELS_H
-#define HEADWORK_KERNEL_PANELS_H
+// Main loop of the forward pass, the general path: panels of queries over blocks of keys; parts of split keys combined.
+#ifndef HEADWORK_KERNEL_MAINLOOP_H
+#define HEADWORK_KERNEL_MAINLOOP_H
 
-#include "ends.h"
-#include "plan.h"
-#include "runs.h"
-#include "team.h"
+#include "epilogue.h"
+#include "mask_runs.h"
+#include "tile_scheduler.h"
+#include "work_queue.h"
 
 namespace headwork::HW_CPU {
 
@@ -16,7 +16,8 @@ template <class T> bool direct(const hw_array &array) {
     constexpr hw_type type = sizeof(T) == 4 ? HW_FLOAT32 : HW_FLOAT64;
     constexpr int64_t far = 4096; // rows this far apart fall on the same cache sets: a copy pays
     const int64_t size = sizeof(T), row = array.row < 0 ? -array.row : array.row;
-    const bool aligned = reinterpret_cast<uintptr_t>(array.data) % size == 0 && row % size == 0 && array.head % size == 0;
+    const bool aligned =
+        reinterpret_cast<uintptr_t>(array.data) % size == 0 && row % size == 0 && array.head % size == 0;
     bool batch = true;
     for (int64_t stride : array.batch) batch = batch && stride % size == 0;
     return array.type == type && array.column == size && aligned && batch && row < far;
@@ -34,7 +35,7 @@ template <class T> struct PanelWorker {
     Walk<T> walk{call.plan};
     bool k_direct = direct<T>(of.k), v_direct = direct<T>(of.v);
     Panel<T> *panel = nullptr;
-    Block<T> block{};
+    KeyBlock<T> block{};
     T *k_copy = nullptr, *v_copy = nullptr;
     typename Shape<T>::Wider *wide = nullptr;
 
@@ -77,7 +78,8 @@ template <class T> struct PanelWorker {
         row = padded<T>(width);
         with_type<T>(array.type, [&](auto stored) {
             using S = typename decltype(stored)::Type;
-            for (int64_t j = 0; j < keys; ++j) read_row<T, S>(copy + j * row, from + j * array.row, array.column, width);
+            for (int64_t j = 0; j < keys; ++j)
+                read_row<T, S>(copy + j * row, from + j * array.row, array.column, width);
         });
         return copy;
     }

@@ -1,18 +1,19 @@
-// How the work of a call is cut: into panels of lanes, panels into items, and, where there are few, keys into parts.
-// The cut into panels and parts decides the rounding, so it depends on the shapes alone, never on the threads.
-#ifndef HEADWORK_KERNEL_PLAN_H
-#define HEADWORK_KERNEL_PLAN_H
+// Tile scheduler: how the work of a call is cut, into panels of lanes, panels into items, and, where there are few,
+// keys into parts. The cut into panels and parts decides the rounding, so it depends on the shapes alone, never on the
+// threads.
+#ifndef HEADWORK_KERNEL_TILE_SCHEDULER_H
+#define HEADWORK_KERNEL_TILE_SCHEDULER_H
 
-#include "call.h"
+#include "lanes.h"
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t panels_per_item = 8;  // they share a block of keys while it is in the second-level cache
-constexpr int64_t few_panels = 32;      // with fewer than these, the keys are cut too
-constexpr int64_t least_part = 512;     // keys
+constexpr int64_t panels_per_item = 8; // they share a block of keys while it is in the second-level cache
+constexpr int64_t few_panels = 32;     // with fewer than these, the keys are cut too
+constexpr int64_t least_part = 512;    // keys
 
-// `lanes` cut into panels of 3 vectors. A rest of one vector or less would run at half speed: the last full panel and the
-// rest then become two panels of two vectors.
+// `lanes` cut into panels of 3 vectors. A rest of one vector or less would run at half speed: the last full panel and
+// the rest then become two panels of two vectors.
 template <class T> struct Cut {
     static constexpr int64_t full = 3 * W<T>, two = 2 * W<T>;
     int64_t lanes;
@@ -42,7 +43,8 @@ template <class T> struct Plan {
         for (int64_t b = 0; b < batch; ++b) {
             const hw_span span = span_of(call, b);
             panels += panels_of(b) * call.kv_heads;
-            work += static_cast<double>(span.tokens * call.heads) * static_cast<double>(span.keys * (call.d_k + call.d_v));
+            work +=
+                static_cast<double>(span.tokens * call.heads) * static_cast<double>(span.keys * (call.d_k + call.d_v));
         }
         if (panels > 0 && panels < few_panels && !call.weights.data)
             parts = most<int64_t>(1, least((2 * few_panels + panels - 1) / panels, call.keys / least_part));
@@ -53,10 +55,14 @@ template <class T> struct Plan {
     int64_t panels_of(int64_t batch) const {
         return Cut<T>{span_of(call, batch).tokens * (call.heads / call.kv_heads)}.panels();
     }
-    int64_t items_of(int64_t batch) const { return (panels_of(batch) + per_item - 1) / per_item * call.kv_heads * parts; }
+    int64_t items_of(int64_t batch) const {
+        return (panels_of(batch) + per_item - 1) / per_item * call.kv_heads * parts;
+    }
 
     // Keys of a part, whole blocks.
-    int64_t part_keys(int64_t keys) const { return ((keys + parts - 1) / parts + key_block - 1) / key_block * key_block; }
+    int64_t part_keys(int64_t keys) const {
+        return ((keys + parts - 1) / parts + key_block - 1) / key_block * key_block;
+    }
 };
 
 // Walks the items in order, head by head, so that the threads share its keys in the cache; those of one head from the
