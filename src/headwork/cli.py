@@ -10,6 +10,7 @@ import typer
 
 from headwork.errors import HeadworkError
 from headwork.marking import cli as marking
+from headwork.marking.graders import cli as graders
 
 app = typer.Typer(
     help="Multi-head attention, worked: by hand, in the open, at full speed.",
@@ -252,6 +253,7 @@ def bench(
     run(quick=quick, json_path=json, plot=plot)
 
 
+app.command()(graders.export)
 app.command()(marking.inspect)
 app.command()(marking.mark)
 app.command()(marking.new)
