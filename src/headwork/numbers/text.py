@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import cmp_to_key
 
-from headwork.numbers.closed import UNIT, Closed, Denominator, Exact, ExpSum
-from headwork.numbers.enclosure import enclose, interval_context
+from headwork.numbers.closed import Closed, Exact
+from headwork.numbers.enclosure import sign
+from headwork.numbers.expsum import UNIT, Denominator, ExpSum
 from headwork.numbers.surd import Real, Surd
 
 
@@ -38,9 +40,13 @@ def _ratio(above: Mapping[Real, Real], below: Denominator) -> str:
 
 def _exponentials(terms: Iterable[tuple[Real, Real]]) -> str:
     """Largest exponent first, which is how a normalised row reads: 1 + e^(-2) + …"""
-    iv = interval_context(96)
-    ordered = sorted(terms, key=lambda term: -float(enclose(term[0], iv).mid))
-    return _signed_sum(_exponential(s, c) for s, c in ordered)
+    coefficients = dict(terms)
+    exponents = sorted(coefficients, key=cmp_to_key(_larger_first))
+    return _signed_sum(_exponential(s, coefficients[s]) for s in exponents)
+
+
+def _larger_first(one: Real, other: Real) -> int:
+    return sign(other - one)
 
 
 def _exponential(exponent: Real, coefficient: Real) -> str:

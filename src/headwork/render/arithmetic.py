@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from headwork.numbers.closed import UNIT, Closed
+from headwork.numbers.closed import Closed
+from headwork.numbers.expsum import UNIT
 from headwork.numbers.surd import Real, Surd
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
 from headwork.readings.exact import Entry, Hidden

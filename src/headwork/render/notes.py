@@ -33,9 +33,9 @@ def near_text(near: Near) -> str:
 
 def figures(number: Exact, count: int) -> str:
     """So many significant figures; with a power of ten where the number is very small or very large."""
-    from headwork.numbers.digits import exponent, scientific, significant
+    from headwork.numbers.digits import leading_digits, scientific, significant
 
-    power = exponent(number) if number else 0
+    _, power = leading_digits(number, count)
     if -4 < power < 7:
         return significant(number, count).replace("-", "−")
     mantissa, _, raised = scientific(number, count).partition("e")
