@@ -1,4 +1,4 @@
-// The C interface of the attention kernel: softmax(q·kᵀ·scale)·v, fused, for arrays described by strides.
+// The C interface (ABI) of the attention kernel: softmax(q·kᵀ·scale)·v, fused, for arrays described by strides.
 // No Python here; bindings.cpp turns NumPy arrays into these structures.
 #ifndef HEADWORK_ATTENTION_H
 #define HEADWORK_ATTENTION_H

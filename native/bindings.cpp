@@ -1,5 +1,5 @@
-// Arrays of Python into the kernel's structures. What an argument may be is checked in Python, which can say it better;
-// here only what would be unsafe is refused.
+// Python bindings: arrays into the kernel's structures. What an argument may be is checked in Python, which can say it
+// better; here only what would be unsafe is refused.
 #include <nanobind/stl/pair.h>
 
 #include <cmath>
@@ -39,7 +39,8 @@ hw_array mask_of(const View &view) {
 
 // So little work that letting other threads run meanwhile would take as long.
 bool brief(const hw_attention &call) {
-    double products = static_cast<double>(call.heads) * static_cast<double>(call.tokens) * static_cast<double>(call.keys);
+    double products =
+        static_cast<double>(call.heads) * static_cast<double>(call.tokens) * static_cast<double>(call.keys);
     for (int64_t size : call.batch) products *= static_cast<double>(size);
     return products * static_cast<double>(call.d_k + call.d_v) < 2000;
 }
@@ -101,9 +102,9 @@ hw_attention described(const View &q, const View &k, const View &v, const View &
     return call;
 }
 
-void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse, nb::handle weights,
-             nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
-             int threads) {
+void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse,
+             nb::handle weights, nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right,
+             double scale, double softcap, int threads) {
     const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
     const View out_view(out, true), lse_view(lse, true), weights_view(weights, true);
     const Options options{swapped, offset, left, right, scale, softcap, threads};
@@ -112,9 +113,10 @@ void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::hand
     work_out(hw_forward, call);
 }
 
-void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse, nb::handle dout,
-              nb::handle dlse, nb::handle dq, nb::handle dk, nb::handle dv, nb::handle dmask, nb::handle spans, bool swapped,
-              int64_t offset, int64_t left, int64_t right, double scale, double softcap, int threads) {
+void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse,
+              nb::handle dout, nb::handle dlse, nb::handle dq, nb::handle dk, nb::handle dv, nb::handle dmask,
+              nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
+              int threads) {
     const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
     const View out_view(out, false), lse_view(lse, false), dout_view(dout, false), dlse_view(dlse, false);
     const View dq_view(dq, true), dk_view(dk, true), dv_view(dv, true), dmask_view(dmask, true);
@@ -180,7 +182,8 @@ nb::object plain(nb::handle q, nb::handle k, nb::handle v, bool causal, int thre
 }
 
 // The same for tensors: whether it was worked out into `out`, which is like q. Heads are grouped only where asked.
-bool plain_tensors(nb::handle q, nb::handle k, nb::handle v, nb::handle out, bool causal, bool grouped, double scale, int threads) {
+bool plain_tensors(nb::handle q, nb::handle k, nb::handle v, nb::handle out, bool causal, bool grouped, double scale,
+                   int threads) {
     const View q_view(q), k_view(k), v_view(v), out_view(out);
     if (!is_plain(q_view, k_view, v_view, causal) || (!grouped && k_view.size(3) != q_view.size(3))) return false;
     work_out_plain(q_view, k_view, v_view, out_view, causal, scale, threads);
@@ -201,15 +204,18 @@ NB_MODULE(_native, module) {
                nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
                nb::arg("threads"));
     module.def("plain", &plain, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal"), nb::arg("threads"));
-    module.def("plain_tensors", &plain_tensors, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"), nb::arg("causal"),
-               nb::arg("grouped"), nb::arg("scale"), nb::arg("threads"));
+    module.def("plain_tensors", &plain_tensors, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"),
+               nb::arg("causal"), nb::arg("grouped"), nb::arg("scale"), nb::arg("threads"));
     module.def("multiply_add", &hw_multiply_add, nb::arg("operations"), nb::arg("threads"),
                nb::call_guard<nb::gil_scoped_release>());
-    module.def("read", [](nb::handle data, int threads) {
-        const View view(data, false);
-        nb::gil_scoped_release released;
-        hw_read(static_cast<const char *>(view.data()), view.bytes(), threads);
-    }, nb::arg("data"), nb::arg("threads"));
+    module.def(
+        "read",
+        [](nb::handle data, int threads) {
+            const View view(data, false);
+            nb::gil_scoped_release released;
+            hw_read(static_cast<const char *>(view.data()), view.bytes(), threads);
+        },
+        nb::arg("data"), nb::arg("threads"));
     module.def("cpu", [] { return hw_cpu(); });
     module.def("use_cpu", [](const char *name) { return hw_use_cpu(name) == 0; });
     module.def("threads", [] { return hw_threads(); });

@@ -1,4 +1,4 @@
-// Chooses the widest kernel this CPU can run, or the one HEADWORK_CPU names.
+// CPU dispatch: chooses the widest kernel this CPU can run, or the one HEADWORK_CPU names.
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,8 @@ bool has_avx512() {
 #endif
 #endif
 
-const Kernel kernels[] = { // the best first
+const Kernel kernels[] = {
+// the best first
 #ifdef HEADWORK_X86
 #ifndef HEADWORK_NO_AVX512
     {"avx512", avx512::forward_call, avx512::backward_call, avx512::multiply_add, avx512::read, has_avx512},

@@ -1,4 +1,4 @@
-// Working memory that a thread keeps from call to call.
+// Workspace: memory that a thread keeps from call to call.
 #ifndef HEADWORK_SCRATCH_H
 #define HEADWORK_SCRATCH_H
 

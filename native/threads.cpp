@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+
+#if defined(__linux__) && !defined(HEADWORK_NO_AFFINITY)
 #include <sched.h>
+#endif
 
 #include <atomic>
 #include <thread>
@@ -46,10 +49,14 @@ bool use_openmp() {
     return found.parallel && found.max_threads && !forked.load(std::memory_order_relaxed);
 }
 
+// Those this process may run on, where the system tells (Linux alone has a cpu_set_t); otherwise all there are.
 int cores() {
+#if defined(__linux__) && !defined(HEADWORK_NO_AFFINITY)
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    const unsigned all = std::thread::hardware_concurrency();
+    return all > 0 ? static_cast<int>(all) : 1;
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Running one function on several threads: through the process's own OpenMP runtime where there is one.
+// Fork and join, one function run on several threads: through the process's own OpenMP runtime where there is one.
 #ifndef HEADWORK_THREADS_H
 #define HEADWORK_THREADS_H
 

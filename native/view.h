@@ -1,5 +1,5 @@
-// An array of Python, seen from C++: as NumPy lays it down; through the buffer protocol; or through the table of functions
-// that DLPack has frameworks leave on their tensors' type.
+// Zero-copy array views of Python's objects: as NumPy lays them down; through the buffer protocol; or through the table
+// of functions that DLPack has frameworks leave on their tensors' type.
 #ifndef HEADWORK_VIEW_H
 #define HEADWORK_VIEW_H
 
@@ -54,7 +54,8 @@ struct DLTensor {
     int type() const {
         enum { floating = 2, brain = 4, boolean = 6 };
         if (lanes != 1) return unknown;
-        if (code == floating) return bits == 32 ? HW_FLOAT32 : bits == 64 ? HW_FLOAT64 : bits == 16 ? HW_FLOAT16 : unknown;
+        if (code == floating)
+            return bits == 32 ? HW_FLOAT32 : bits == 64 ? HW_FLOAT64 : bits == 16 ? HW_FLOAT16 : unknown;
         return code == brain && bits == 16 ? HW_BFLOAT16 : code == boolean && bits == 8 ? HW_BOOL : unknown;
     }
 };
@@ -75,7 +76,8 @@ struct DLExchange {
             PyErr_Clear();
             return nullptr;
         }
-        const DLExchange *const api = static_cast<const DLExchange *>(PyCapsule_GetPointer(table.ptr(), "dlpack_exchange_api"));
+        const DLExchange *const api =
+            static_cast<const DLExchange *>(PyCapsule_GetPointer(table.ptr(), "dlpack_exchange_api"));
         if (!api) throw nb::python_error();
         if (api->major != 1 || !api->view) return nullptr;
         Py_INCREF(type); // so that no other type comes to lie there
@@ -89,7 +91,8 @@ class View {
     View(nb::handle object, bool writable) {
         if (object.is_none()) return;
         if (PyObject_CheckBuffer(object.ptr())) {
-            if (PyObject_GetBuffer(object.ptr(), &buffer_, writable ? PyBUF_FULL : PyBUF_FULL_RO) != 0) throw nb::python_error();
+            if (PyObject_GetBuffer(object.ptr(), &buffer_, writable ? PyBUF_FULL : PyBUF_FULL_RO) != 0)
+                throw nb::python_error();
             see_buffer();
         } else if (!see_tensor(object)) {
             throw nb::type_error("neither an array with a buffer nor a tensor on the CPU");

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import headwork
-from headwork.numbers.digits import decimal, exponent
+from headwork.numbers.digits import decimal, leading_digits
 from headwork.numbers.surd import root
 from headwork.readings.exact import Matrix
 from headwork.working import Argument, Counts, Derivation, Near, ProblemWorking, Samples, Shapes
@@ -116,7 +116,7 @@ class TestThinkingMachine:
                 small, large = near[2 * row : 2 * row + 2]
                 assert isinstance(small, Near)
                 assert (small.whole, large.whole) == (0, 1)
-                assert exponent(large.distance) <= -62  # type: ignore[arg-type]  # it has one
+                assert leading_digits(large.distance, 3)[1] <= -62  # type: ignore[arg-type]  # it has one
         assert "weights_0[0,1] is not 1 but 1 − 1.65·10⁻⁶²" in repr(working)
 
     def test_output(self) -> None:

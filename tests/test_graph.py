@@ -3,14 +3,22 @@
 import pytest
 
 from headwork.errors import HeadworkError, ShapeError
-from headwork.formulas import FORMULAS, dot_product, given, multi_head, multi_head_blocks, single_head
+from headwork.formulas import (
+    Projection,
+    dot_product,
+    given,
+    multi_head,
+    multi_head_blocks,
+    scaled_dot_product,
+    single_head,
+)
 from headwork.graph import Step, in_order, needed, read, rewrite
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Transpose
 from headwork.readings.shapes import shapes
 
 
 def small() -> Step:
-    return FORMULAS["scaled_dot_product"](given("Q", (2, 3)), given("K", (4, 3)), given("V", (4, 5)))
+    return scaled_dot_product(given("Q", (2, 3)), given("K", (4, 3)), given("V", (4, 5)))
 
 
 def test_inputs_come_before_what_is_made_of_them_and_each_once() -> None:
@@ -62,14 +70,14 @@ def test_a_mismatch_names_the_step_both_shapes_and_the_remedy() -> None:
 
 
 def test_heads_that_do_not_divide_are_refused() -> None:
-    X, wide, W_O = given("X", (2, 5)), given("W_Q", (5, 5)), given("W_O", (5, 5))
+    X, wide, W_O = given("X", (2, 5)), Projection(given("W_Q", (5, 5))), Projection(given("W_O", (5, 5)))
     with pytest.raises(ShapeError, match="5 columns of Q cannot be split into 2 equal heads"):
         multi_head_blocks(X, wide, wide, wide, W_O, heads=2)
 
 
 def test_key_heads_must_divide_query_heads() -> None:
-    X, W_O = given("X", (2, 2)), given("W_O", (3, 2))
-    W = [given("W_Q", (2, 1), h) for h in range(3)]
+    X, W_O = given("X", (2, 2)), Projection(given("W_O", (3, 2)))
+    W = [Projection(given("W_Q", (2, 1), h)) for h in range(3)]
     with pytest.raises(ShapeError, match="3 query heads cannot share 2 key and 2 value heads"):
         multi_head(X, W, W[:2], W[:2], W_O)
 
@@ -77,7 +85,7 @@ def test_key_heads_must_divide_query_heads() -> None:
 def test_a_mask_of_another_size_is_refused() -> None:
     Q, mask = given("Q", (2, 2)), given("mask", (2, 3))
     with pytest.raises(ShapeError, match=r"scaled is 2×2 but mask is 2×3\. Make mask 2×2"):
-        FORMULAS["scaled_dot_product"](Q, Q, Q, mask=mask)
+        scaled_dot_product(Q, Q, Q, mask=mask)
 
 
 def test_batches_must_agree() -> None:
@@ -88,10 +96,10 @@ def test_batches_must_agree() -> None:
 def test_cross_attention_reads_keys_and_values_from_the_context() -> None:
     last = single_head(
         given("X", (2, 3)),
-        given("W_Q", (3, 4)),
-        given("W_K", (5, 4)),
-        given("W_V", (5, 6)),
-        given("W_O", (6, 3)),
+        Projection(given("W_Q", (3, 4))),
+        Projection(given("W_K", (5, 4))),
+        Projection(given("W_V", (5, 6))),
+        Projection(given("W_O", (6, 3))),
         context=given("context", (7, 5)),
     )
     shape = {s.role: size for s, size in shapes(last).items()}
@@ -100,10 +108,10 @@ def test_cross_attention_reads_keys_and_values_from_the_context() -> None:
 
 def test_grouped_heads_share_keys_in_order() -> None:
     """Four query heads on two key heads: heads 0, 1 read key head 0 and heads 2, 3 read key head 1."""
-    X, W_O = given("X", (2, 2)), given("W_O", (4, 2))
-    W_Q = [given("W_Q", (2, 1), h) for h in range(4)]
-    W_K = [given("W_K", (2, 1), h) for h in range(2)]
-    W_V = [given("W_V", (2, 1), h) for h in range(2)]
+    X, W_O = given("X", (2, 2)), Projection(given("W_O", (4, 2)))
+    W_Q = [Projection(given("W_Q", (2, 1), h)) for h in range(4)]
+    W_K = [Projection(given("W_K", (2, 1), h)) for h in range(2)]
+    W_V = [Projection(given("W_V", (2, 1), h)) for h in range(2)]
     last = multi_head(X, W_Q, W_K, W_V, W_O)
     scores = [s for s in in_order(last) if s.role == "scores"]
     assert [s.inputs[1].head for s in scores] == [0, 0, 1, 1]
@@ -114,4 +122,4 @@ def test_operations_are_plain_data() -> None:
     assert ops == [Softmax(-1), Transpose(), Given((2, 2))]
     for op in ops:
         with pytest.raises(AttributeError):
-            op.axis = 0  # type: ignore[union-attr, misc]  # the mistake
+            op.axis = 0  # type: ignore[attr-defined]  # the mistake

@@ -1,16 +1,19 @@
 """Exact numbers: arithmetic, closed forms, and digits that are certain."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from time import perf_counter
 
 import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwork.numbers.closed import Closed, Exact, is_zero, softmax
-from headwork.numbers.digits import decimal, exact_decimal, exponent, scientific, significant, to_float
+from headwork.errors import HeadworkError
+from headwork.numbers.closed import Closed, Exact, dot, softmax
+from headwork.numbers.digits import decimal, exact_decimal, exponent, leading_digits, scientific, significant, to_float
 from headwork.numbers.enclosure import sign
+from headwork.numbers.expsum import over_one
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.quick import quick_integer
 from headwork.numbers.surd import Real, Surd, root
@@ -124,10 +127,67 @@ def test_a_tie_hidden_in_exponentials_is_found() -> None:
     first = softmax([Fraction(0), Fraction(1)])
     second = softmax([Fraction(0), Fraction(2)])
     number = first[0] * second[0] + first[0] * second[1] + first[1] * second[0] + first[1] * second[1]
-    eighth = number * Fraction(1, 8)
-    assert isinstance(eighth, Closed) or eighth == Fraction(1, 8)
-    assert is_zero(eighth - Fraction(1, 8))
-    assert decimal(eighth, 2) == "0.13"
+    assert number == Fraction(1)
+    assert decimal(number * Fraction(1, 8), 2) == "0.13"
+
+
+x = Fraction(-1)
+PAIR = softmax([Fraction(0), x])  # 1/(1 + x), x = e⁻¹
+TWICE = softmax([Fraction(0), Fraction(0), x, x])
+FOUR = softmax([Fraction(0), x, 2 * x, 3 * x])  # …/(1 + x)(1 + x²)
+ROOTS = softmax([Fraction(0), root(2) * x, root(3) * x, (root(2) + root(3)) * x])
+
+
+def test_a_plain_number_is_seen_through_its_exponentials() -> None:
+    """2/(2 + 2e⁻¹) − (1 + e⁻²)/(1 + e⁻¹ + e⁻² + e⁻³) is 0, and what is built on it is rational, or a root."""
+    nothing = 2 * TWICE[0] - (FOUR[0] + FOUR[2])
+    assert nothing == Fraction(0)
+    assert nothing + 3 == Fraction(3)
+    assert root(3) * TWICE[0] * 2 + root(3) * (FOUR[1] + FOUR[3]) == root(3)
+    assert dot([*PAIR, *FOUR], [*map(Fraction, (3, 1, -1, 1, -1, 1))]) == Fraction(2)
+    assert softmax([Fraction(0), root(2) * x])[1] - ROOTS[1] - ROOTS[3] == Fraction(0)
+    assert softmax([Fraction(0), root(3) * x])[1] - ROOTS[1] - ROOTS[3] != Fraction(0)
+
+
+def test_equal_closed_forms_are_equal_however_they_are_written() -> None:
+    assert PAIR[0] == FOUR[0] + FOUR[2]
+    assert PAIR[0] != FOUR[0] + FOUR[1]
+    assert FOUR[0] + FOUR[2] != Fraction(1, 2)
+
+
+@given(st.lists(st.tuples(rationals, rationals), min_size=2, max_size=4), st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_a_hidden_number_is_found_whatever_the_scores(pairs: list[tuple[Fraction, Fraction]], far: int) -> None:
+    """Scores aᵢ + bⱼ share the weights of the aᵢ out among the bⱼ: summed over j they are those weights again."""
+    a, b = ([score * (1 + far) for score in column] for column in zip(*pairs, strict=True))
+    alone = softmax(a)
+    spread = softmax([s + t for s in a for t in b])
+    for i, weight in enumerate(alone):
+        together = dot(spread[i * len(b) : (i + 1) * len(b)], [Fraction(1)] * len(b))
+        assert together == weight
+        assert together - weight + 7 == Fraction(7)
+        assert together != weight + Fraction(1, 10**30)
+
+
+def test_a_number_next_to_a_plain_one_is_not_taken_for_it() -> None:
+    """float64 sees no difference between these and a plain number; the algebra does."""
+    beside = dot([*PAIR, *FOUR], [Fraction(3), Fraction(1), *map(Fraction, (-1, 1, -1, 1))])
+    assert beside == Fraction(2)
+    barely = dot([*PAIR, *FOUR], [3 + Fraction(1, 10**60), Fraction(1), *map(Fraction, (-1, 1, -1, 1))])
+    assert isinstance(barely, Closed)
+    assert sign(barely - 2) == 1
+    assert scientific(barely - 2, 3) == "7.31e-61"
+    assert sign(PAIR[0] - softmax([Fraction(0), x, 2 * x, 3 * x, Fraction(-(10**6))])[0] - FOUR[2]) == 1
+
+
+def test_numbers_too_long_to_compare_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no common denominator can be made the precision does not rise for ever."""
+    monkeypatch.setattr("headwork.numbers.expsum.MOST_PRODUCTS", 5)
+    hidden = PAIR[0] - FOUR[0] - FOUR[2]
+    assert isinstance(hidden, Closed)
+    assert over_one(hidden.parts) is None
+    with pytest.raises(HeadworkError, match="too close and too long to be told apart"):
+        sign(hidden)
 
 
 def test_halves_are_rounded_away_from_zero() -> None:
@@ -148,6 +208,33 @@ def test_an_exponential_too_small_for_any_float_has_digits() -> None:
     tiny = softmax([Fraction(0), Fraction(-(10**12))])[1]
     assert scientific(tiny, 4) == "5.600e-434294481904"
     assert decimal(tiny, 2) == "0.00"
+
+
+ASKED = [lambda w: scientific(1 - w, 3), lambda w: decimal(w / 8, 2), lambda w: significant(w, 12)]
+
+
+@pytest.mark.parametrize("far", [30_000, 10**6, 10**12, 10**80, Fraction(10**160, 7), 10**200 * root(2)])
+@pytest.mark.parametrize("ask", ASKED)
+def test_scores_far_apart_take_no_time(far: Real | int, ask: Callable[[Exact], str]) -> None:
+    """1 − e^(−10⁶) is told from 1 by what is left of it, not by half a million digits."""
+    start = perf_counter()
+    assert ask(softmax([Fraction(0), -far * Fraction(1)])[0])
+    assert perf_counter() - start < 0.5
+
+
+def test_what_is_left_of_1_has_digits() -> None:
+    almost = softmax([Fraction(0), Fraction(-(10**6))])[0]
+    assert scientific(1 - almost, 5) == "3.2968e-434295"
+    assert (decimal(almost / 8, 2), decimal(Fraction(1, 8) * almost + (1 - almost), 2)) == ("0.12", "0.13")
+    assert to_float(1 - softmax([Fraction(0), Fraction(-600)])[0]) == pytest.approx(float(mpmath.exp(-600)), rel=1e-15)
+
+
+@given(surds.filter(bool), st.integers(1, 20))
+def test_leading_digits_are_right(number: Real, figures: int) -> None:
+    digits, power = leading_digits(number, figures)
+    assert 10 ** (figures - 1) <= abs(digits) < 10**figures
+    error = reference(number) - mpmath.mpf(digits) * mpmath.mpf(10) ** (power + 1 - figures)
+    assert abs(error) <= mpmath.mpf(10) ** (power + 1 - figures) / 2 * (1 + mpmath.mpf(10) ** -50)
 
 
 def test_short_decimals_are_exact() -> None:

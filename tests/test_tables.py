@@ -1,11 +1,14 @@
 """Every reading has a rule for every operation, and every renderer a rule for every line."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, get_args
 
 import pytest
 
-from headwork.ops import OPS, Given
+from headwork.mistakes import operations
+from headwork.maths import NODES
+from headwork.ops import OPS, Given, Op
 from headwork.readings.counts import COUNTS
 from headwork.readings.entries import ENTRIES
 from headwork.readings.exact import EXACT
@@ -14,8 +17,9 @@ from headwork.readings.shapes import SHAPES
 from headwork.readings.symbols import SYMBOLS
 from headwork.readings.values import VALUES
 from headwork.render.arithmetic import ARITHMETIC
-from headwork.render.formula_text import FORMULA
-from headwork.render.terminal import LINES, OPERANDS
+from headwork.render.blocks import BLOCKS
+from headwork.render.formula import FORMULA
+from headwork.render.page import LINES
 from headwork.sheets.sheet import KINDS
 from headwork.solving import KINDS as SOLVED_KINDS
 from headwork.working import Line
@@ -38,17 +42,35 @@ def test_a_reading_has_a_rule_for_every_operation(name: str) -> None:
     assert set(TABLES[name]) == set(OPS)
 
 
+@pytest.mark.parametrize(
+    "table", [operations.SHAPES, operations.VALUES, operations.EXACT], ids=["shapes", "values", "exact"]
+)
+def test_what_the_catalogue_reads_with_has_a_rule_for_its_own_operations_too(table: Mapping[Any, Any]) -> None:
+    own = {op for op in vars(operations).values() if isinstance(op, type) and issubclass(op, Op)} - {Op, *OPS}
+    assert own == set(operations.OPERATIONS)
+    assert set(table) == {*OPS, *own}
+
+
 def test_there_are_eight_operations() -> None:
     assert len(OPS) == 8
 
 
-def test_operands_are_drawn_for_every_operation_that_has_some() -> None:
-    assert set(OPERANDS) == set(OPS) - {Given}
-
-
-def test_the_terminal_draws_every_kind_of_line() -> None:
+def test_every_kind_of_line_is_made_of_blocks() -> None:
     assert set(LINES) == set(get_args(Line))
 
 
 def test_every_kind_of_part_is_solved() -> None:
     assert set(SOLVED_KINDS) == set(KINDS)
+
+
+FORMATS = ("text", "markdown", "latex", "typst", "html")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_sets_every_block(format: str) -> None:
+    assert set(import_module(f"headwork.render.{format}").BLOCKS) == set(BLOCKS)
+
+
+@pytest.mark.parametrize("module", ["inline", "render.latex_maths", "render.typst_maths", "render.mathml"])
+def test_every_format_sets_every_node(module: str) -> None:
+    assert set(import_module(f"headwork.{module}").NODES) == set(NODES)

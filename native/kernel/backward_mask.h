@@ -1,9 +1,10 @@
-// The gradient of an additive mask: that of the scores, summed over the axes the mask was broadcast along. Every item
-// owns a tile of the mask and goes in order over all batch items, heads, tokens and keys that share it.
+// Backward pass of the bias, that is of an additive mask: its gradient is that of the scores, summed over the axes the
+// mask was broadcast along. Every item owns a tile of the mask and goes in order over all batch items, heads, tokens
+// and keys that share it.
 #ifndef HEADWORK_KERNEL_BACKWARD_MASK_H
 #define HEADWORK_KERNEL_BACKWARD_MASK_H
 
-#include "backward_tile.h"
+#include "backward_softmax.h"
 
 namespace headwork::HW_CPU {
 
@@ -56,25 +57,29 @@ template <class T> struct MaskWorker {
         const Range row_range = take(index, shared.mask.row, shared.row_tiles);
         const Range head_range = take(index, shared.mask.head, call.heads);
         Range batch[HW_BATCH_AXES];
-        for (int axis = HW_BATCH_AXES - 1; axis >= 0; --axis) batch[axis] = take(index, shared.mask.batch[axis], call.batch[axis]);
+        for (int axis = HW_BATCH_AXES - 1; axis >= 0; --axis)
+            batch[axis] = take(index, shared.mask.batch[axis], call.batch[axis]);
         for (int64_t i = 0; i < tile_rows * tile_keys; i += W<T>) store<T>(sum + i, Vec<T>{});
         for (int64_t item = 0, items = batch_items(call); item < items; ++item) {
             int64_t at[HW_BATCH_AXES];
             batch_place(call, item, at);
             bool mine = true;
-            for (int axis = 0; axis < HW_BATCH_AXES; ++axis) mine = mine && at[axis] >= batch[axis].from && at[axis] < batch[axis].to;
-            for (int64_t head = head_range.from; mine && head < head_range.to; ++head) add_head(item, head, row_range, key_range);
+            for (int axis = 0; axis < HW_BATCH_AXES; ++axis)
+                mine = mine && at[axis] >= batch[axis].from && at[axis] < batch[axis].to;
+            for (int64_t head = head_range.from; mine && head < head_range.to; ++head)
+                add_head(item, head, row_range, key_range);
         }
         int64_t at[HW_BATCH_AXES];
         for (int axis = 0; axis < HW_BATCH_AXES; ++axis) at[axis] = batch[axis].from;
-        write(Group::place(shared.mask, batch_offset(shared.mask, at), head_range.from, row_range.from * tile_rows), row_range.from,
-              key_range.from);
+        write(Group::place(shared.mask, batch_offset(shared.mask, at), head_range.from, row_range.from * tile_rows),
+              row_range.from, key_range.from);
     }
 
     void add_head(int64_t item, int64_t head, Range row_range, Range key_range) {
         const int64_t each = call.heads / call.kv_heads;
         const Group group(call, item, head / each);
-        for (int64_t row = row_range.from * tile_rows; row < least(row_range.to * tile_rows, group.span.tokens); row += tile_rows) {
+        for (int64_t row = row_range.from * tile_rows; row < least(row_range.to * tile_rows, group.span.tokens);
+             row += tile_rows) {
             const int64_t here = least(tile_rows, group.span.tokens - row);
             queries.read(of, group, item, head % each * group.span.tokens + row, here);
             for (int64_t block = key_range.from; block < key_range.to && block * tile_keys < group.span.keys; ++block) {
@@ -91,7 +96,8 @@ template <class T> struct MaskWorker {
 
     void write(char *to, int64_t row_tile, int64_t key_tile) {
         const hw_array &mask = shared.mask;
-        const int64_t rows = least(tile_rows, call.tokens - row_tile * tile_rows), columns = least(tile_keys, call.keys - key_tile * tile_keys);
+        const int64_t rows = least(tile_rows, call.tokens - row_tile * tile_rows),
+                      columns = least(tile_keys, call.keys - key_tile * tile_keys);
         const auto at = [&](int64_t r, int64_t j) -> T & { return sum[r * tile_keys + j]; };
         if (!mask.column)
             for (int64_t r = 0; r < tile_rows; ++r)

@@ -1,9 +1,9 @@
-// Rows of any stored type, read and written as vectors of the accumulation type.
+// Type conversion (float16, bfloat16): rows of any stored type, read and written as vectors of the accumulation type.
 #ifndef HEADWORK_KERNEL_CONVERT_H
 #define HEADWORK_KERNEL_CONVERT_H
 
 #include "../attention.h"
-#include "vec.h"
+#include "simd.h"
 
 namespace headwork::HW_CPU {
 

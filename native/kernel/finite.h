@@ -1,4 +1,4 @@
-// Whether numbers are finite: what is not must not reach a sum that may not read it, even as 0 · NaN.
+// NaN guard, whether numbers are finite: what is not must not reach a sum that may not read it, even as 0 · NaN.
 #ifndef HEADWORK_KERNEL_FINITE_H
 #define HEADWORK_KERNEL_FINITE_H
 
@@ -15,7 +15,7 @@ template <class T, class S> bool all_finite(const char *rows, int64_t row, int64
         const char *const from = rows + r * row;
         int64_t at = 0;
         for (; at + chains * step <= bytes; at += chains * step)
-            HW_UNROLL for (int i = 0; i < chains; ++i) sum[i] += load_as<T, S>(from + at + i * step) * T(0);
+            HW_EACH(i, 0, chains) sum[i] += load_as<T, S>(from + at + i * step) * T(0);
         for (; at + step <= bytes; at += step) sum[0] += load_as<T, S>(from + at) * T(0);
         if (at == bytes) continue;
         char rest[step] = {};

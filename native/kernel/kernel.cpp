@@ -1,9 +1,10 @@
-// Compiled once for every instruction set, with HW_CPU its name and HW_BYTES its vector width.
-#include "backward.h"
+// The kernels' entry points: compiled once for every instruction set, with HW_CPU its name and HW_BYTES its vector
+// width.
+#include "backward_mainloop.h"
 #include "backward_mask.h"
-#include "decode.h"
-#include "limits.h"
-#include "panels.h"
+#include "decode_split_keys.h"
+#include "mainloop.h"
+#include "roofline.h"
 
 namespace headwork::HW_CPU {
 
@@ -25,7 +26,7 @@ int backward_call(const hw_gradients *of, int threads) {
 }
 
 void multiply_add(int64_t operations, int threads) {
-    Load load{nullptr, operations / (2 * threads * accumulators * W<float>) + 1, threads, 0, 0};
+    Load load{nullptr, operations / (2 * threads * accumulators * W<float>)+1, threads, 0, 0};
     in_parallel(threads, multiply_add_rounds, &load);
 }
 

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from headwork.errors import HeadworkError
-from headwork.formulas import FORMULAS, SQRT_D_K, Scale, given
-from headwork.graph import Step
+from headwork.formulas import SQRT_D_K, Formula, Projection, Scale, formula_named, given
+from headwork.graph import Head, Step
 from headwork.ops import Shape, Size
 
 
@@ -39,59 +38,50 @@ def build(
     scale: Scale = SQRT_D_K,
 ) -> Step:
     """The last step of a formula, its inputs `Given` in these sizes. `biases` is any of "b_Q", "b_K", "b_V", "b_O"."""
-    if formula not in FORMULAS:
-        raise HeadworkError(f"there is no formula '{formula}'; choose from {', '.join(FORMULAS)}")
+    chosen = formula_named(formula)
     inputs: dict[str, Any] = {}
     if mask:
         inputs["mask"] = given("mask", (sizes.tokens, sizes.keys))
-    if formula in ("dot_product", "scaled_dot_product"):
+    if chosen.projects:
+        inputs["X"] = given("X", _batched(sizes, sizes.tokens, sizes.d_model))
+        if context:
+            inputs["context"] = given("context", _batched(sizes, sizes.keys, sizes.d_context))
+        inputs |= _projections(chosen, sizes, biases, output_projection)
+    else:
         inputs |= {
             "Q": given("Q", _batched(sizes, sizes.tokens, sizes.d_k)),
             "K": given("K", _batched(sizes, sizes.keys, sizes.d_k)),
             "V": given("V", _batched(sizes, sizes.keys, sizes.d_v)),
         }
-    else:
-        inputs["X"] = given("X", _batched(sizes, sizes.tokens, sizes.d_model))
-        if context:
-            inputs["context"] = given("context", _batched(sizes, sizes.keys, sizes.d_context))
-        inputs |= _projections(formula, sizes, biases, output_projection)
-    if formula == "multi_head_blocks":
-        inputs |= {"heads": sizes.heads, "kv_heads": sizes.kv_heads}
-    if formula == "multi_head":
+    if chosen.several:
         inputs["heads"] = sizes.heads
-    if formula != "dot_product":
+    if chosen.heads == "split":
+        inputs["kv_heads"] = sizes.kv_heads
+    if chosen.scaled:
         inputs["scale"] = scale
-    return FORMULAS[formula](**inputs)
+    return chosen.function(**inputs)
 
 
 def _batched(sizes: Sizes, rows: Size, columns: Size) -> Shape:
     return (rows, columns) if sizes.batch is None else (sizes.batch, rows, columns)
 
 
-def _projections(formula: str, sizes: Sizes, biases: Collection[str], output: bool) -> dict[str, Any]:
-    widths = {
-        "Q": (sizes.d_model, sizes.d_k, sizes.heads),
-        "K": (sizes.d_context, sizes.d_k, sizes.kv_heads),
-        "V": (sizes.d_context, sizes.d_v, sizes.kv_heads),
-    }
+def _projections(formula: Formula, sizes: Sizes, biases: Collection[str], output: bool) -> dict[str, Any]:
+    def one(letter: str, rows: Size, columns: Size, head: Head = None) -> Projection:
+        bias = given(f"b_{letter}", (1, columns), head) if f"b_{letter}" in biases else None
+        return Projection(given(f"W_{letter}", (rows, columns), head), bias)
+
     inputs: dict[str, Any] = {}
-    for letter, (rows, columns, heads) in widths.items():
-        inputs[f"W_{letter}"] = _one_or_each(formula, f"W_{letter}", rows, columns, heads)
-        if f"b_{letter}" in biases:
-            inputs[f"b_{letter}"] = _one_or_each(formula, f"b_{letter}", 1, columns, heads)
+    for letter, rows, columns, heads in (
+        ("Q", sizes.d_model, sizes.d_k, sizes.heads),
+        ("K", sizes.d_context, sizes.d_k, sizes.kv_heads),
+        ("V", sizes.d_context, sizes.d_v, sizes.kv_heads),
+    ):
+        if formula.heads == "each":
+            number = range(heads) if isinstance(heads, int) else "i"  # of a symbolic number one is typical
+            inputs[f"W_{letter}"] = [one(letter, rows, columns, head) for head in number]
+        else:
+            inputs[f"W_{letter}"] = one(letter, rows, heads * columns)
     if output:
-        inputs["W_O"] = given("W_O", (sizes.heads * sizes.d_v, sizes.d_out))
-        if "b_O" in biases:
-            inputs["b_O"] = given("b_O", (1, sizes.d_out))
+        inputs["W_O"] = one("O", sizes.heads * sizes.d_v, sizes.d_out)
     return inputs
-
-
-def _one_or_each(formula: str, role: str, rows: Size, columns: Size, heads: Size) -> Step | list[Step]:
-    """One matrix; one for every head; or, for a symbolic number of heads, a typical one."""
-    if formula == "single_head":
-        return given(role, (rows, columns))
-    if formula == "multi_head_blocks":
-        return given(role, (rows, heads * columns))
-    if isinstance(heads, int):
-        return [given(role, (rows, columns), head) for head in range(heads)]
-    return [given(role, (rows, columns), "i")]

@@ -11,6 +11,7 @@ import typer
 
 from headwork.errors import HeadworkError
 from headwork.marking import cli as marking
+from headwork.marking.graders import cli as graders
 
 if TYPE_CHECKING:
     from headwork.render.text import Piece
@@ -254,6 +255,7 @@ def bench(
     run(quick=quick, json_path=json, plot=plot)
 
 
+app.command()(graders.export)
 app.command()(marking.inspect)
 app.command()(marking.mark)
 app.command()(marking.new)

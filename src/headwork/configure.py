@@ -7,7 +7,7 @@ from typing import Any
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
-from headwork.formulas import FORMULAS
+from headwork.formulas import formula_named
 from headwork.graph import Step, in_order
 from headwork.notation import PLAIN, Name
 from headwork.numbers.surd import Real
@@ -35,19 +35,16 @@ def configuration(
     biases: bool = False,
 ) -> Step:
     """The graph of a configuration; sizes are numbers or symbols' names. d_k and d_v are d_model/heads unless given."""
-    if formula not in FORMULAS:
-        raise HeadworkError(f"there is no formula '{formula}'; choose from {', '.join(FORMULAS)}")
-    several = formula.startswith("multi_head")
-    number = _size(heads if heads is not None else "h") if several else 1
-    if not several and heads not in (None, 1):
+    chosen = formula_named(formula)
+    number = _size(heads if heads is not None else "h") if chosen.several else 1
+    if not chosen.several and heads not in (None, 1):
         raise HeadworkError(f"{formula} has one head; choose multi_head or multi_head_blocks for heads = {heads}")
     width = _size(d_model)
     if isinstance(width, int) and isinstance(number, int) and width % number and d_k is None:
         raise HeadworkError(f"d_model = {width} cannot be shared by {number} heads; choose a multiple of {number}")
     each = width // number if isinstance(width, int) and isinstance(number, int) else width / number
-    bare = formula in ("dot_product", "scaled_dot_product")
-    d_k_size = _size(d_k) if d_k is not None else (_size("d_k") if bare else each)
-    d_v_size = _size(d_v) if d_v is not None else (_size("d_v") if bare else each)
+    d_k_size = _size(d_k) if d_k is not None else (each if chosen.projects else _size("d_k"))
+    d_v_size = _size(d_v) if d_v is not None else (each if chosen.projects else _size("d_v"))
     sizes = Sizes(
         tokens=_size(tokens),
         keys=_size(tokens if keys is None else keys),
@@ -60,8 +57,8 @@ def configuration(
         d_out=width,
         batch=None if batch is None else _size(batch),
     )
-    context = keys is not None and not bare
-    names = ("b_Q", "b_K", "b_V", "b_O") if biases and not bare else ()
+    context = keys is not None and chosen.projects
+    names = ("b_Q", "b_K", "b_V", "b_O") if biases and chosen.projects else ()
     return build(formula, sizes, mask=mask, biases=names, context=context)
 
 

@@ -7,15 +7,17 @@
     multi_head_blocks   one wide projection, split into heads
 
 Shapes: X tokens×d_model, Q tokens×d_k, K keys×d_k, V keys×d_v, scores and weights tokens×keys,
-a head's output tokens×d_v, joined tokens×(heads·d_v). Every function takes steps and returns the last step.
+a head's output tokens×d_v, joined tokens×(heads·d_v). Every function takes steps (projections are one or two of
+them) and returns the last step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from headwork.errors import ShapeError
+from headwork.errors import HeadworkError, ShapeError
 from headwork.graph import Head, Step
 from headwork.numbers.surd import Real
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Shape, Size, Softmax, Split, Transpose
@@ -23,6 +25,14 @@ from headwork.readings.shapes import shapes
 
 Scale = Real | Literal["sqrt(d_k)"] | None  # what the scores are divided by; None leaves them as they are
 SQRT_D_K: Literal["sqrt(d_k)"] = "sqrt(d_k)"
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A matrix to multiply by, and the bias added to the product where there is one: X·W + b."""
+
+    W: Step
+    b: Step | None = None
 
 
 def dot_product(Q: Step, K: Step, V: Step, *, mask: Step | None = None) -> Step:
@@ -39,39 +49,29 @@ def scaled_dot_product(Q: Step, K: Step, V: Step, *, mask: Step | None = None, s
 
 def single_head(
     X: Step,
-    W_Q: Step,
-    W_K: Step,
-    W_V: Step,
-    W_O: Step | None = None,
+    W_Q: Projection,
+    W_K: Projection,
+    W_V: Projection,
+    W_O: Projection | None = None,
     *,
-    b_Q: Step | None = None,
-    b_K: Step | None = None,
-    b_V: Step | None = None,
-    b_O: Step | None = None,
     context: Step | None = None,
     mask: Step | None = None,
     scale: Scale = SQRT_D_K,
 ) -> Step:
     """softmax(X·W_Q·(X·W_K)ᵀ/√d_k)·X·W_V·W_O; keys and values come from the context where there is one."""
     C = context or X
-    Q = projected("Q", X, W_Q, b_Q)
-    K = projected("K", C, W_K, b_K)
-    V = projected("V", C, W_V, b_V)
+    Q, K, V = projected("Q", X, W_Q), projected("K", C, W_K), projected("V", C, W_V)
     head = scaled_dot_product(Q, K, V, mask=mask, scale=scale)
-    return checked(projected("output", head, W_O, b_O) if W_O else head)
+    return checked(projected("output", head, W_O) if W_O else head)
 
 
 def multi_head(
     X: Step,
-    W_Q: Sequence[Step],
-    W_K: Sequence[Step],
-    W_V: Sequence[Step],
-    W_O: Step,
+    W_Q: Sequence[Projection],
+    W_K: Sequence[Projection],
+    W_V: Sequence[Projection],
+    W_O: Projection,
     *,
-    b_Q: Sequence[Step | None] = (),
-    b_K: Sequence[Step | None] = (),
-    b_V: Sequence[Step | None] = (),
-    b_O: Step | None = None,
     context: Step | None = None,
     mask: Step | None = None,
     scale: Scale = SQRT_D_K,
@@ -83,44 +83,69 @@ def multi_head(
     `heads` is given when the number is a symbol; the one projection handed in is then typical of them.
     """
     C = context or X
-    Q = [projected("Q", X, W, b) for W, b in paired(W_Q, b_Q)]
-    K = [projected("K", C, W, b) for W, b in paired(W_K, b_K)]
-    V = [projected("V", C, W, b) for W, b in paired(W_V, b_V)]
-    return joined_heads(Q, K, V, W_O, b_O, mask, scale, heads)
+    Q = [projected("Q", X, W) for W in W_Q]
+    K = [projected("K", C, W) for W in W_K]
+    V = [projected("V", C, W) for W in W_V]
+    return joined_heads(Q, K, V, W_O, mask, scale, heads)
 
 
 def multi_head_blocks(
     X: Step,
-    W_Q: Step,
-    W_K: Step,
-    W_V: Step,
-    W_O: Step,
+    W_Q: Projection,
+    W_K: Projection,
+    W_V: Projection,
+    W_O: Projection,
     *,
     heads: Size,
     kv_heads: Size | None = None,
-    b_Q: Step | None = None,
-    b_K: Step | None = None,
-    b_V: Step | None = None,
-    b_O: Step | None = None,
     context: Step | None = None,
     mask: Step | None = None,
     scale: Scale = SQRT_D_K,
 ) -> Step:
     """The same layer with W_Q = [W_Q,1 | … | W_Q,h] in one block: project once, then split the columns."""
     C = context or X
-    Q = split(projected("Q", X, W_Q, b_Q), heads)
-    K = split(projected("K", C, W_K, b_K), kv_heads or heads)
-    V = split(projected("V", C, W_V, b_V), kv_heads or heads)
-    return joined_heads(Q, K, V, W_O, b_O, mask, scale, heads)
+    Q = split(projected("Q", X, W_Q), heads)
+    K = split(projected("K", C, W_K), kv_heads or heads)
+    V = split(projected("V", C, W_V), kv_heads or heads)
+    return joined_heads(Q, K, V, W_O, mask, scale, heads)
 
 
-FORMULAS: Mapping[str, Callable[..., Step]] = {
-    "dot_product": dot_product,
-    "scaled_dot_product": scaled_dot_product,
-    "single_head": single_head,
-    "multi_head": multi_head,
-    "multi_head_blocks": multi_head_blocks,
+@dataclass(frozen=True)
+class Formula:
+    """What is to be known of a formula by those who do not read it."""
+
+    function: Callable[..., Step]
+    projects: bool = True  # takes X and projections; else Q, K and V as they are
+    heads: Literal["one", "each", "split"] = "one"  # several: a projection for each, or a wide one that is split
+    scaled: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def several(self) -> bool:
+        """Whether there are heads to join."""
+        return self.heads != "one"
+
+
+FORMULAS: Mapping[str, Formula] = {
+    formula.name: formula
+    for formula in (
+        Formula(dot_product, projects=False, scaled=False),
+        Formula(scaled_dot_product, projects=False),
+        Formula(single_head),
+        Formula(multi_head, heads="each"),
+        Formula(multi_head_blocks, heads="split"),
+    )
 }
+
+
+def formula_named(name: str) -> Formula:
+    """The formula of this name, or an error that lists them."""
+    if name not in FORMULAS:
+        raise HeadworkError(f"there is no formula '{name}'; choose from {', '.join(FORMULAS)}")
+    return FORMULAS[name]
 
 
 # The pieces of which they are made.
@@ -130,8 +155,7 @@ def joined_heads(
     Q: Sequence[Step],
     K: Sequence[Step],
     V: Sequence[Step],
-    W_O: Step,
-    b_O: Step | None,
+    W_O: Projection,
     mask: Step | None,
     scale: Scale,
     heads: Size | None,
@@ -145,7 +169,7 @@ def joined_heads(
     each = [scaled_dot_product(q, K[i // group], V[i // group], mask=mask, scale=scale) for i, q in enumerate(Q)]
     symbol = None if heads is None or isinstance(heads, int) else heads
     joined = Step(Join(of=symbol), tuple(each), "joined")
-    return checked(projected("output", joined, W_O, b_O))
+    return checked(projected("output", joined, W_O))
 
 
 def given(role: str, shape: Shape, head: Head = None) -> Step:
@@ -160,12 +184,12 @@ def transposed(K: Step) -> Step:
     return Step(Transpose(), (K,), f"{K.role}_transposed", K.head)
 
 
-def projected(role: str, X: Step, W: Step, b: Step | None) -> Step:
+def projected(role: str, X: Step, by: Projection) -> Step:
     """X·W, or X·W + b."""
-    if b is None:
-        return product(role, X, W)
-    before = product(f"{role}_before_bias", X, W)
-    return Step(Add(), (before, b), role, before.head)
+    if by.b is None:
+        return product(role, X, by.W)
+    before = product(f"{role}_before_bias", X, by.W)
+    return Step(Add(), (before, by.b), role, before.head)
 
 
 def scaled(scores: Step, scale: Scale, Q: Step) -> Step:
@@ -190,10 +214,6 @@ def split(wide: Step, heads: Size) -> list[Step]:
     if isinstance(heads, int):
         return [Step(Split(part, heads), (wide,), wide.role, part) for part in range(heads)]
     return [Step(Split(0, heads), (wide,), wide.role, "i")]
-
-
-def paired(projections: Sequence[Step], biases: Sequence[Step | None]) -> list[tuple[Step, Step | None]]:
-    return list(zip(projections, biases or [None] * len(projections), strict=True))
 
 
 def checked(last: Step) -> Step:

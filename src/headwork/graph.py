@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from headwork.errors import HeadworkError
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
+from headwork.ops import Op
 
 T = TypeVar("T")
 Rules = Mapping[type[Op], Callable[..., T]]
 Head = int | str | None  # an index from 0; a letter for a typical head; None for what belongs to no head
-
-_INPUTS: Mapping[type[Op], int] = {Given: 0, MatMul: 2, Transpose: 1, Divide: 1, Add: 2, Softmax: 1, Split: 1}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,10 +27,8 @@ class Step:
     head: Head = None
 
     def __post_init__(self) -> None:
-        wanted = _INPUTS.get(type(self.op))
-        if isinstance(self.op, Join):
-            wanted = max(1, len(self.inputs))
-        if wanted is None or len(self.inputs) != wanted:
+        wanted = max(1, len(self.inputs)) if self.op.takes is None else self.op.takes
+        if len(self.inputs) != wanted:
             raise HeadworkError(
                 f"step {self.role}: {type(self.op).__name__} takes {wanted} input(s), not {len(self.inputs)}"
             )

@@ -1,12 +1,13 @@
 """The eight operations that attention is made of: a closed list, data without behaviour.
 
-What an operation *means* is for a reading to say (see `headwork.readings`).
+What an operation *means* is for a reading to say (see `headwork.readings`). Whoever needs another one, as the mistakes
+do, derives it from `Op` and reads with tables that have a rule for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from headwork.numbers.surd import Real
 
@@ -39,53 +40,55 @@ class Root:
 
 
 @dataclass(frozen=True)
-class Given:
+class Op:
+    """An operation on so many steps."""
+
+    takes: ClassVar[int | None] = 1  # None for any number of them
+
+
+@dataclass(frozen=True)
+class Given(Op):
     """A matrix that is handed to us. The last two lengths are rows and columns; any before them are batches."""
 
+    takes = 0
     shape: Shape
 
 
 @dataclass(frozen=True)
-class MatMul:
+class MatMul(Op):
     """left·right."""
+
+    takes = 2
 
 
 @dataclass(frozen=True)
-class Transpose:
+class Transpose(Op):
     """Rows for columns."""
 
 
 @dataclass(frozen=True)
-class Divide:
+class Divide(Op):
     """Every entry divided by one number."""
 
     by: Root | Real
 
 
 @dataclass(frozen=True)
-class Add:
-    """Entry by entry; a single row is added to every row.
+class Add(Op):
+    """Entry by entry; a single row is added to every row. A −∞ hides the entry that it is added to."""
 
-    `hidden` says what a −∞ on the right does: "added" hides the entry as it should; "zeroed" and "inverted" are two
-    ways of going wrong, a 0 in its place, or everything hidden but it.
-    """
-
-    hidden: Literal["added", "zeroed", "inverted"] = "added"
+    takes = 2
 
 
 @dataclass(frozen=True)
-class Softmax:
-    """eˢ/Σeˢ along an axis: −1 makes rows sum to 1, −2 columns, None the whole matrix.
-
-    Without the exponential it is s/Σs, which is a mistake that is made.
-    """
+class Softmax(Op):
+    """eˢ/Σeˢ along an axis: −1 makes rows sum to 1, −2 columns, None the whole matrix."""
 
     axis: int | None = -1
-    exponential: bool = True
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Op):
     """Block number `part` (from 0) of the columns cut into `of` equal blocks."""
 
     part: int
@@ -93,14 +96,14 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Join:
+class Join(Op):
     """The inputs side by side.
 
     `of` is set when the number of heads is a symbol: the one input is then typical of so many.
     """
 
+    takes = None
     of: Size | None = None
 
 
-Op = Given | MatMul | Transpose | Divide | Add | Softmax | Split | Join
 OPS: tuple[type[Op], ...] = (Given, MatMul, Transpose, Divide, Add, Softmax, Split, Join)

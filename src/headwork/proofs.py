@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from headwork.errors import HeadworkError
-from headwork.formulas import FORMULAS, given, multi_head, multi_head_blocks, product, transposed
+from headwork.formulas import Formula, Projection, formula_named, given, product, transposed
 from headwork.graph import Step, in_order, read
 from headwork.maths import Letter, Prose, between, listed
 from headwork.notation import PLAIN, Name, Notation
@@ -165,32 +165,28 @@ def _small_numbers(expression: Any) -> dict[Any, Any]:
 def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_model: int) -> tuple[Step, Step]:
     if not isinstance(left, str) or not isinstance(right, str):
         raise HeadworkError("give two formula names or two graphs, not one of each")
-    for name in (left, right):
-        if name not in FORMULAS:
-            raise HeadworkError(f"there is no formula '{name}'; choose from {', '.join(FORMULAS)}")
+    one, other = formula_named(left), formula_named(right)
     if min(heads, tokens, d_model) < 1 or d_model % heads:
         raise HeadworkError(f"{heads} head(s) do not divide d_model = {d_model}; choose a multiple of {heads}")
     width = d_model // heads
-    bare = {"dot_product", "scaled_dot_product"}
-    if {left, right} <= bare:
-        inputs = [given("Q", (tokens, width)), given("K", (tokens, width)), given("V", (tokens, width))]
-        return FORMULAS[left](*inputs), FORMULAS[right](*inputs)
-    if {left, right} & bare:
+    if one.projects != other.projects:
         raise HeadworkError(f"'{left}' and '{right}' start from different inputs; compare two that both take X")
+    if not one.projects:
+        inputs = [given("Q", (tokens, width)), given("K", (tokens, width)), given("V", (tokens, width))]
+        return one.function(*inputs), other.function(*inputs)
     X = given("X", (tokens, d_model))
     W = {role: [given(role, (d_model, width), h) for h in range(heads)] for role in ("W_Q", "W_K", "W_V")}
-    W_O = given("W_O", (d_model, d_model))
-    return _on(left, X, W, W_O), _on(right, X, W, W_O)
+    W_O = Projection(given("W_O", (d_model, d_model)))
+    return _on(one, X, W, W_O), _on(other, X, W, W_O)
 
 
-def _on(formula: str, X: Step, W: dict[str, list[Step]], W_O: Step) -> Step:
+def _on(formula: Formula, X: Step, W: dict[str, list[Step]], W_O: Projection) -> Step:
     """A formula on shared inputs; the wide projection is *defined* as the narrow ones side by side."""
-    if formula == "multi_head":
-        return multi_head(X, W["W_Q"], W["W_K"], W["W_V"], W_O)
-    wide = {role: Step(Join(), tuple(parts), role) for role, parts in W.items()}
-    if formula == "multi_head_blocks":
-        return multi_head_blocks(X, wide["W_Q"], wide["W_K"], wide["W_V"], W_O, heads=len(W["W_Q"]))
-    return FORMULAS[formula](X, W_O=W_O, **wide)
+    if formula.heads == "each":
+        return formula.function(X, *([Projection(part) for part in parts] for parts in W.values()), W_O)
+    wide = [Projection(Step(Join(), tuple(parts), role)) for role, parts in W.items()]
+    heads = {"heads": len(W["W_Q"])} if formula.several else {}
+    return formula.function(X, *wide, W_O, **heads)
 
 
 def entry_claim(tokens: int = 2, keys: int = 2, d_k: int = 2) -> tuple[Step, Step]:

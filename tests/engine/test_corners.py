@@ -1,4 +1,4 @@
-"""The corner cases of ENGINE's table, one by one."""
+"""The corner cases of docs/engine.md, one by one."""
 
 from typing import Any
 

@@ -99,7 +99,7 @@ def test_packed_sequences() -> None:
     with pytest.raises(HeadworkError, match="three axes"):
         attention_varlen(x[0], x, x, [0, 5], [0, 5])
     with pytest.raises(HeadworkError, match="layout is 'bhsd'"):
-        attention_varlen(x, x, x, [0, 5], [0, 5], layout="bhsd")  # type: ignore[arg-type]  # the mistake
+        attention_varlen(x, x, x, [0, 5], [0, 5], layout="bhsd")  # type: ignore[call-overload]  # the mistake
 
 
 def test_parts_that_do_not_belong_together() -> None:

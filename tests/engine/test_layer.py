@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from headwork import MultiHead
 from headwork.engine import Rotary, backend
-from headwork.engine.projections import side_by_side
+from headwork.engine.layer_projections import side_by_side
 from headwork.errors import HeadworkError
+from headwork.formulas import Projection, multi_head_blocks
 from headwork.formulas import given as matrix
-from headwork.formulas import multi_head_blocks
 from headwork.readings.values import values
 from tests.engine.cases import draws
 
@@ -53,7 +53,9 @@ def worked(given_arrays: dict[str, Array], x: Array, context: Array | None, adde
     rows |= {} if context is None else {"context": context}
     rows |= {} if added is None else {"mask": added}
     steps: dict[str, Any] = {name: matrix(name, array.shape) for name, array in rows.items()}
-    last = multi_head_blocks(**steps, **heads)
+    taken = {name: step for name, step in steps.items() if name not in NAMES}
+    taken |= {f"W_{letter}": Projection(steps[f"W_{letter}"], steps.get(f"b_{letter}")) for letter in "QKVO"}
+    last = multi_head_blocks(**taken, **heads)
     return values(last, {steps[name]: array for name, array in rows.items()})[last]
 
 

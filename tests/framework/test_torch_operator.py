@@ -112,7 +112,7 @@ def test_gradients_for_each_item() -> None:
     torch.testing.assert_close(*found)
 
 
-class Block(torch.nn.Module):
+class TinyTransformer(torch.nn.Module):
     def __init__(self, attend: Any) -> None:
         super().__init__()
         self.attend, self.heads, d = attend, 4, 32
@@ -130,7 +130,7 @@ class Block(torch.nn.Module):
 
 def losses(attend: Any) -> list[float]:
     torch.manual_seed(0)
-    model = Block(attend)
+    model = TinyTransformer(attend)
     adam = torch.optim.Adam(model.parameters(), 3e-3)
     found = []
     for _ in range(200):

@@ -14,7 +14,7 @@ import pytest
 from headwork.errors import HeadworkError
 from headwork.marking.answers import Answers, one_student, read_answers
 from headwork.marking.mark import Marker, mark
-from headwork.marking.report_class import class_csv, harmless
+from headwork.marking.spreadsheet import class_csv, harmless
 from headwork.sheets.load import load
 
 RIGHT = [["1", "2", "5", "6"], ["3", "4", "7", "8"]]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from headwork.graph import read
 from headwork.mistakes import catalogue, slips
 from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.operations import EXACT
 from headwork.mistakes.predict import Graph, float_handed, to_array
-from headwork.readings.exact import EXACT
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from math import isfinite, prod, sqrt
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headwork.engine.arrays import (
     Array,
+    CallSizes,
     Layout,
-    Sizes,
     accumulator,
     checked_mask,
     checked_out,
@@ -25,6 +25,21 @@ from headwork.errors import HeadworkError, ShapeError
 
 Causal = bool | Literal["top_left", "bottom_right"]
 Whole = NDArray[np.int64]
+
+
+class Options(TypedDict, total=False):
+    """What `attention` may be told besides what to return, for the type checker; a test holds it to the signature."""
+
+    mask: ArrayLike | None
+    causal: Causal
+    offset: ArrayLike | None
+    window: tuple[int, int] | None
+    scale: float | None
+    softcap: float | None
+    lengths: ArrayLike | None
+    layout: Layout
+    threads: int | None
+    out: Array | None
 
 
 @dataclass(slots=True)
@@ -57,7 +72,7 @@ class Call:
         return accumulator(self.q)
 
 
-def per_item(name: str, given: ArrayLike, size: Sizes) -> Whole:
+def per_item(name: str, given: ArrayLike, size: CallSizes) -> Whole:
     """One whole number for every batch item."""
     array = np.asarray(given)
     if array.dtype.kind not in "iu":
@@ -70,7 +85,7 @@ def per_item(name: str, given: ArrayLike, size: Sizes) -> Whole:
         ) from None
 
 
-def checked_lengths(given: ArrayLike, size: Sizes) -> Whole:
+def checked_lengths(given: ArrayLike, size: CallSizes) -> Whole:
     lengths = per_item("lengths", given, size)
     if lengths.size and (lengths.min() < 0 or lengths.max() > size.keys):
         raise HeadworkError(
@@ -103,7 +118,7 @@ def checked_window(window: tuple[int, int]) -> tuple[int, int]:
 
 
 def alignment(
-    causal: Causal, offset: ArrayLike | None, windowed: bool, size: Sizes, lengths: Whole | None
+    causal: Causal, offset: ArrayLike | None, windowed: bool, size: CallSizes, lengths: Whole | None
 ) -> int | Whole:
     """The key position of token 0: one number, or one for every batch item."""
     if offset is not None:
@@ -128,7 +143,7 @@ def alignment(
     return 0
 
 
-def spans(size: Sizes, lengths: Whole | None, offset: int | Whole) -> tuple[Whole | None, int]:
+def spans(size: CallSizes, lengths: Whole | None, offset: int | Whole) -> tuple[Whole | None, int]:
     if lengths is None and isinstance(offset, int):
         return None, offset
     rows = np.zeros((prod(size.batch), 5), np.int64)

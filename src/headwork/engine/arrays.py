@@ -19,7 +19,7 @@ _DOUBLE, _SINGLE, _BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(n
 
 
 @dataclass(slots=True, frozen=True)
-class Sizes:
+class CallSizes:
     """The sizes of a call: `batch` is the shape that the batch axes of q, k and v broadcast to."""
 
     batch: tuple[int, ...]
@@ -89,7 +89,7 @@ def same_precision(q: Array, k: Array, v: Array) -> None:
     )
 
 
-def sizes(q: Array, k: Array, v: Array, swapped: bool) -> Sizes:
+def sizes(q: Array, k: Array, v: Array, swapped: bool) -> CallSizes:
     """The sizes of q, k and v, when they fit together."""
     check_ranks(q, k, v, swapped)
     head, row = (-2, -3) if swapped else (-3, -2)
@@ -114,7 +114,7 @@ def sizes(q: Array, k: Array, v: Array, swapped: bool) -> Sizes:
             f"q has {heads} heads and k {kv_heads}. Every key head serves the same number of query heads: "
             f"{heads} must be a multiple of {kv_heads}."
         )
-    return Sizes(batch(q, k, v), heads, kv_heads, q.shape[row], keys, d_k, v.shape[-1], single)
+    return CallSizes(batch(q, k, v), heads, kv_heads, q.shape[row], keys, d_k, v.shape[-1], single)
 
 
 def check_ranks(q: Array, k: Array, v: Array, swapped: bool) -> None:
@@ -145,7 +145,7 @@ def batch(q: Array, k: Array, v: Array) -> tuple[int, ...]:
         ) from None
 
 
-def checked_mask(given: ArrayLike, size: Sizes) -> Array:
+def checked_mask(given: ArrayLike, size: CallSizes) -> Array:
     mask = np.asarray(given)
     if not is_bool(mask) and not is_float(mask.dtype):
         raise HeadworkError(

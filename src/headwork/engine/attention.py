@@ -1,15 +1,45 @@
 """`attention`: softmax(q·kᵀ·scale)·v for every head, without storing the scores."""
 
-from typing import Any
+from typing import Literal, Unpack, overload
 
 from numpy.typing import ArrayLike
 
 from headwork.engine import blocked
-from headwork.engine.arguments import Call, Causal, checked
+from headwork.engine.arguments import Call, Causal, Options, checked
 from headwork.engine.arrays import Array, Layout
 from headwork.engine.backend import DEFAULT_THREADS, kernel
 
+No = Literal[False]
+Yes = Literal[True]
 
+
+# fmt: off
+@overload
+def attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, *,
+    return_lse: No = False, return_weights: No = False, **options: Unpack[Options],
+) -> Array: ...
+@overload
+def attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, *,
+    return_lse: Yes, return_weights: No = False, **options: Unpack[Options],
+) -> tuple[Array, Array]: ...
+@overload
+def attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, *,
+    return_lse: No = False, return_weights: Yes, **options: Unpack[Options],
+) -> tuple[Array, Array]: ...
+@overload
+def attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, *,
+    return_lse: Yes, return_weights: Yes, **options: Unpack[Options],
+) -> tuple[Array, Array, Array]: ...
+@overload
+def attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, *,
+    return_lse: bool = False, return_weights: bool = False, **options: Unpack[Options],
+) -> Array | tuple[Array, ...]: ...
+# fmt: on
 def attention(
     q: ArrayLike,
     k: ArrayLike,
@@ -27,7 +57,7 @@ def attention(
     return_weights: bool = False,
     threads: int | None = None,
     out: Array | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """softmax(q·kᵀ·scale)·v for every head, without storing the scores.
 
     q (…, heads, tokens, d_k), k (…, kv_heads, keys, d_k), v (…, kv_heads, keys, d_v) → (…, heads, tokens,
@@ -59,7 +89,7 @@ def attention(
     only_out = lengths is None and threads is None and out is None and not return_lse and not return_weights
     if untouched and only_out and layout == "bhsd" and kernel is not None and (causal is False or causal is True):
         # Most calls ask for nothing more, and small ones should not pay for the questions.
-        result = kernel.plain(q, k, v, causal, DEFAULT_THREADS)
+        result: Array | None = kernel.plain(q, k, v, causal, DEFAULT_THREADS)
         if result is not None:
             return result
     call = checked(
@@ -82,7 +112,7 @@ def attention(
     return run(call)
 
 
-def run(call: Call) -> Any:
+def run(call: Call) -> Array | tuple[Array, ...]:
     """Work a checked call out; (out, lse, weights) as far as asked for."""
     if kernel is None:
         blocked.forward(call)

@@ -27,7 +27,7 @@ def forward(call: Call) -> None:
 
 
 @dataclass(slots=True, frozen=True)
-class Place:
+class GroupSlices:
     """Where a group lies in the arrays of a call: axes (batch…, heads, tokens, d)."""
 
     batch: tuple[int, ...]
@@ -44,7 +44,7 @@ class Group:
     """
 
     call: Call
-    place: Place
+    place: GroupSlices
     q: Array
     k: Array
     v: Array
@@ -75,7 +75,7 @@ def groups(call: Call) -> Iterator[Group]:
             mine = slice(head * each, (head + 1) * each)
             yield Group(
                 call,
-                Place(at, mine, head, rows, columns),
+                GroupSlices(at, mine, head, rows, columns),
                 q[at][mine, rows],
                 k[at][head, columns],
                 v[at][head, columns],

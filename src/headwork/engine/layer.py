@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +12,22 @@ from headwork.engine.arguments import Causal, checked_scale, checked_softcap
 from headwork.engine.arrays import Array, floats
 from headwork.engine.attention import attention
 from headwork.engine.cache import Cache
-from headwork.engine.projections import Projections, projected
+from headwork.engine.layer_projections import Projections, projected
 from headwork.engine.rotary import Rotary
 from headwork.errors import HeadworkError, ShapeError
 
 if TYPE_CHECKING:
     from headwork.working import Working
+
+
+class CallOptions(TypedDict, total=False):
+    """What a layer may be told when it is called, for the type checker; a test holds it to the signature."""
+
+    mask: ArrayLike | None
+    causal: Causal
+    window: tuple[int, int] | None
+    lengths: ArrayLike | None
+    cache: Cache | None
 
 
 class MultiHead:
@@ -89,7 +99,7 @@ class MultiHead:
 
         A model whose tokens read only earlier ones is called with causal=True, as always.
         """
-        from headwork.engine.weights import load
+        from headwork.engine.layer_from_checkpoint import load
 
         return cls(**load(source, layer, heads, rotary))
 
@@ -112,6 +122,23 @@ class MultiHead:
         sizes = ("heads", "kv_heads", "d_model", "d_context", "d_k", "d_v", "dtype")
         return f"MultiHead({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
 
+    # fmt: off
+    @overload
+    def __call__(
+        self, x: ArrayLike, context: ArrayLike | None = None, *,
+        return_weights: Literal[False] = False, **options: Unpack[CallOptions],
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, context: ArrayLike | None = None, *,
+        return_weights: Literal[True], **options: Unpack[CallOptions],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, context: ArrayLike | None = None, *,
+        return_weights: bool = False, **options: Unpack[CallOptions],
+    ) -> Array | tuple[Array, Array]: ...
+    # fmt: on
     def __call__(
         self,
         x: ArrayLike,
@@ -123,7 +150,7 @@ class MultiHead:
         lengths: ArrayLike | None = None,
         cache: Cache | None = None,
         return_weights: bool = False,
-    ) -> Any:
+    ) -> Array | tuple[Array, Array]:
         """x (…, tokens, d_model) → (…, tokens, d_out), and the weights (…, heads, tokens, keys) if asked for.
 
         context         (…, keys, d_context), what keys and values are made of in cross-attention
@@ -159,10 +186,10 @@ class MultiHead:
         )
         if cache is not None:
             cache.keep(q.shape[-3])
-        joined, *weights = result if return_weights else (result,)
+        joined, weights = result if isinstance(result, tuple) else (result, None)
         wide = joined.reshape(*joined.shape[:-2], self.heads * self.d_v)
         out = projected(wide, self.projections.W_O, self.projections.b_O)
-        return (out, *weights) if return_weights else out
+        return out if weights is None else (out, weights)
 
     def work(
         self,
@@ -178,7 +205,7 @@ class MultiHead:
         x (tokens, d_model); the arrays' numbers are taken as they print, 0.1 as one tenth. With rotary positions, which
         no step of the page has, the turned Q and K are handed over.
         """
-        from headwork.engine.page import work
+        from headwork.engine.layer_on_page import work
 
         return work(self, floats("x", x), None if context is None else floats("context", context), mask, causal, places)
 

@@ -1,6 +1,6 @@
 """`attention_varlen`: sequences of different lengths, packed one after another."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,35 @@ from headwork.errors import HeadworkError, ShapeError
 PackedLayout = Literal["shd", "hsd"]
 
 
+class PackedOptions(TypedDict, total=False):
+    """What `attention_varlen` may be told, for the type checker; a test holds it to the signature."""
+
+    causal: Causal
+    window: tuple[int, int] | None
+    scale: float | None
+    softcap: float | None
+    layout: PackedLayout
+    threads: int | None
+    out: Array | None
+
+
+# fmt: off
+@overload
+def attention_varlen(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, offsets_q: ArrayLike, offsets_k: ArrayLike, *,
+    return_lse: Literal[False] = False, **options: Unpack[PackedOptions],
+) -> Array: ...
+@overload
+def attention_varlen(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, offsets_q: ArrayLike, offsets_k: ArrayLike, *,
+    return_lse: Literal[True], **options: Unpack[PackedOptions],
+) -> tuple[Array, Array]: ...
+@overload
+def attention_varlen(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, offsets_q: ArrayLike, offsets_k: ArrayLike, *,
+    return_lse: bool = False, **options: Unpack[PackedOptions],
+) -> Array | tuple[Array, ...]: ...
+# fmt: on
 def attention_varlen(
     q: ArrayLike,
     k: ArrayLike,
@@ -28,7 +57,7 @@ def attention_varlen(
     return_lse: bool = False,
     threads: int | None = None,
     out: Array | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Attention within each of several sequences that lie packed one after another, without padding.
 
     q (tokens, heads, d_k), k (keys, kv_heads, d_k), v (keys, kv_heads, d_v) → (tokens, heads, d_v); with

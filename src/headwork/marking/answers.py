@@ -23,6 +23,7 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 
+SUFFIXES = (".toml", ".json", ".csv", ".ipynb")
 LARGEST_FILE = 1_000_000  # bytes of one student's answers
 LONGEST_CELL = 20_000  # characters of one cell of a CSV
 MOST_COLUMNS = 10_000
@@ -63,7 +64,7 @@ def read_answers(path: Path) -> Iterator[Answers]:
     if path.is_dir():
         raise HeadworkError(f"{path} is a directory; give the files in it")
     if not path.exists():
-        raise HeadworkError(f"there is no file '{path}' of answers; give .toml, .json, .csv or .ipynb files")
+        raise HeadworkError(f"there is no file '{path}' of answers; give {', '.join(SUFFIXES)} files")
     readers = {".toml": _toml, ".json": _json, ".ipynb": _notebook}
     if path.suffix.lower() == ".csv":
         yield from _csv(path)
@@ -73,7 +74,7 @@ def read_answers(path: Path) -> Iterator[Answers]:
         except HeadworkError as error:
             yield Answers(path.stem, unreadable=f"{path.name} {error}")
     else:
-        raise HeadworkError(f"{path} is no file of answers; give .toml, .json, .csv or .ipynb")
+        raise HeadworkError(f"{path} is no file of answers; give {', '.join(SUFFIXES)}")
 
 
 def from_table(table: Mapping[str, Any], student: str) -> Answers:

@@ -88,7 +88,7 @@ def _report(format: str, marker: Marker, students: Iterator[Answers], output: Pa
 def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:
     from time import perf_counter
 
-    from headwork.marking.gradescope import gradescope_json
+    from headwork.marking.graders.gradescope import gradescope_json
 
     start = perf_counter()
     first = next(marks, None)

@@ -6,6 +6,7 @@ A cell answers a part when its first line is a comment such as `# part a` (or it
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -18,31 +19,29 @@ _ANSWER = re.compile(r"^([^\W\d][\w,]*(?:\[[\d\s,]+\])?)[ \t]*=(?!=)", re.MULTIL
 def notebook_answers(text: str) -> dict[str, Any]:
     """Part → name → text."""
     try:
-        import nbformat
-    except ImportError:
-        raise HeadworkError("is a notebook; to read one, run: pip install 'headwork[pages]'") from None
-    try:
-        notebook = nbformat.reads(text, as_version=4)
+        cells = json.loads(text)["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        sources = [(cell, "".join(cell["source"])) for cell in code]  # a text, or a list of lines
     except RecursionError:
         raise HeadworkError("holds nesting too deep to read") from None
-    except Exception:  # nbformat has a dozen errors of its own, and of jsonschema's, for a broken file
+    except (ValueError, KeyError, TypeError):
         raise HeadworkError("is not a notebook that can be read; save it again as .ipynb") from None
     parts: dict[str, Any] = {}
-    for cell in notebook.cells:
-        part = _part(cell)
-        if cell.cell_type == "code" and part is not None:
-            parts.setdefault(part, {}).update(_assignments(str(cell.source)))
+    for cell, source in sources:
+        part = _part(cell, source)
+        if part is not None:
+            parts.setdefault(part, {}).update(_assignments(source))
     if not parts:
         raise HeadworkError("has no cell that answers a part; start each with a line such as '# part a'")
     return parts
 
 
-def _part(cell: Any) -> str | None:
-    noted = cell.get("metadata", {}).get("headwork", {})
+def _part(cell: Any, source: str) -> str | None:
+    metadata = cell.get("metadata")
+    noted = metadata.get("headwork") if isinstance(metadata, dict) else None
     if isinstance(noted, dict) and isinstance(noted.get("part"), str):
         return str(noted["part"])
-    lines = str(cell.source).strip().splitlines()
-    match = _PART.match(lines[0]) if lines else None
+    match = _PART.match(source.strip().partition("\n")[0])
     return match[1] if match else None
 
 

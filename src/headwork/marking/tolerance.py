@@ -17,11 +17,11 @@ from functools import cache, lru_cache
 from math import inf, isinf
 
 from headwork.errors import HeadworkError
-from headwork.numbers.closed import Closed, Exact, is_zero
-from headwork.numbers.digits import enclosure, exponent, to_float
-from headwork.numbers.enclosure import interval_context, precisions
+from headwork.numbers.closed import Exact
+from headwork.numbers.digits import exponent, to_float
+from headwork.numbers.enclosure import sign
 from headwork.numbers.parse import NumberError, parse_number
-from headwork.numbers.surd import Real, Surd
+from headwork.numbers.surd import Real
 from headwork.readings.exact import HIDDEN, Entry, Hidden
 
 CLEAR = 1e-9  # float64 decides where the difference is this much clearer than its own noise
@@ -148,24 +148,9 @@ def _unit(places: int) -> tuple[Fraction, float]:
 
 def _inside(answer: Real, right: Exact, room: Fraction) -> bool:
     """|answer − right| < room, decided."""
-    return all(_sign(room - side * (right - answer)) > 0 for side in (1, -1))
+    return all(sign(room - side * (right - answer)) > 0 for side in (1, -1))
 
 
 def _beyond(answer: Real, right: Exact, room: Fraction) -> bool:
     """|answer − right| > room, decided."""
-    return any(_sign(room - side * (right - answer)) < 0 for side in (1, -1))
-
-
-def _sign(number: Exact) -> int:
-    if isinstance(number, Fraction):
-        return (number > 0) - (number < 0)
-    if isinstance(number, Closed) and is_zero(number):
-        return 0
-    assert isinstance(number, Closed | Surd)
-    for bits in precisions():
-        interval = enclosure(number, interval_context(bits))
-        if interval.a > 0:
-            return 1
-        if interval.b < 0:
-            return -1
-    raise AssertionError("unreachable: precisions() never ends")
+    return any(sign(room - side * (right - answer)) < 0 for side in (1, -1))

@@ -15,9 +15,9 @@ from itertools import combinations
 from headwork.errors import ShapeError
 from headwork.graph import Step, in_order, rewrite
 from headwork.mistakes.example import compare as compare
+from headwork.mistakes.operations import HideOthers, Share, ZeroHidden, shapes
 from headwork.mistakes.pieces import add_up, is_projection, relabelled, row_block, side_by_side, stack
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
-from headwork.readings.shapes import shapes
 
 Edit = Callable[[Step], Step | None]
 Ways = Callable[[Step], Iterable[Edit]]
@@ -157,7 +157,7 @@ def no_exponential(step: Step) -> Step | None:
     """
     if not isinstance(step.op, Softmax):
         return None
-    return Step(Softmax(step.op.axis, exponential=False), step.inputs, step.role, step.head)
+    return Step(Share(step.op.axis), step.inputs, step.role, step.head)
 
 
 # The mask.
@@ -171,11 +171,11 @@ def mask_after_softmax(step: Step) -> Step | None:
     >>> compare("mask-after-softmax", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
     right [[1, 0], [0.5, 0.5]], mistaken [[0.5, 0], [0.5, 0.5]]
     """
-    if not isinstance(step.op, Softmax) or step.inputs[0].role != "masked":
+    if not isinstance(step.op, Softmax | Share) or step.inputs[0].role != "masked":
         return None
     scores, mask = step.inputs[0].inputs
     before = Step(step.op, (scores,), "weights_before_mask", step.head)
-    return Step(Add(hidden="zeroed"), (before, mask), step.role, step.head)
+    return Step(ZeroHidden(), (before, mask), step.role, step.head)
 
 
 @mistake("mask-flipped", "The mask looks upside down: row i is token i, and hides the keys after it.")
@@ -203,7 +203,7 @@ def mask_inverted(step: Step) -> Step | None:
     >>> compare("mask-inverted", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
     right [[1, 0], [0, 1]], mistaken [[0, 1], [1, 0]]
     """
-    return Step(Add(hidden="inverted"), step.inputs, step.role, step.head) if step.role == "masked" else None
+    return Step(HideOthers(), step.inputs, step.role, step.head) if step.role == "masked" else None
 
 
 # Queries, keys and projections.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headwork.errors import HeadworkError
-from headwork.formulas import FORMULAS
+from headwork.formulas import SQRT_D_K, Formula, formula_named
 from headwork.readings.exact import Matrix
 from headwork.readings.values import Array, values
 from headwork.sheets.ready import Ready
@@ -42,8 +42,7 @@ class Plan:
     places: int = 2
 
     def __post_init__(self) -> None:
-        if self.formula not in FORMULAS:
-            raise HeadworkError(f"there is no formula '{self.formula}'; choose from {', '.join(FORMULAS)}")
+        formula = formula_named(self.formula)
         if self.mask not in ("none", "causal"):
             raise HeadworkError(f"there is no mask '{self.mask}'; choose none or causal")
         for name, size, most in (("tokens", self.tokens, 8), ("heads", self.heads, 8), ("d_model", self.d_model, 32)):
@@ -51,16 +50,16 @@ class Plan:
                 raise HeadworkError(f"{name} = {size} is no size for pencil; give 1 to {most}")
         if self.several and self.d_model % self.heads:
             raise HeadworkError(f"d_model = {self.d_model} cannot be shared by {self.heads} heads; give a multiple")
-        if self.bare and self.biases:
+        if self.biases and not formula.projects:
             raise HeadworkError(f"{self.formula} has no projections and so no biases; choose another formula")
 
     @property
-    def several(self) -> bool:
-        return self.formula.startswith("multi_head")
+    def chosen(self) -> Formula:
+        return formula_named(self.formula)
 
     @property
-    def bare(self) -> bool:
-        return self.formula in ("dot_product", "scaled_dot_product")
+    def several(self) -> bool:
+        return self.chosen.several
 
     @property
     def d_k(self) -> int:
@@ -107,7 +106,7 @@ def _title(plan: Plan) -> str:
 
 def _drawn(plan: Plan, generator: Random) -> Problem | None:
     """One draw; None where a softmax or the size of the numbers speaks against it."""
-    given = _bare(plan, generator) if plan.bare else _projected(plan, generator)
+    given = _projected(plan, generator) if plan.chosen.projects else _bare(plan, generator)
     if given is None:
         return None
     problem = _problem(plan, given)
@@ -133,7 +132,7 @@ def _projected(plan: Plan, generator: Random) -> dict[Key, Matrix] | None:
     given: dict[Key, Matrix] = {("X", None): X}
     for role in heads[0]:
         each = [head[role] for head in heads]
-        if plan.formula == "multi_head":
+        if plan.chosen.heads == "each":
             given |= {(role, number): matrix for number, matrix in enumerate(each)}
         else:
             given[role, None] = tuple(sum(rows, ()) for rows in zip(*each, strict=True))
@@ -205,13 +204,13 @@ def _any_numbers(plan: Plan) -> dict[Key, Matrix]:
     def odd(rows: int, columns: int) -> Matrix:
         return tuple(tuple(Fraction(generator.randrange(-999, 999), 500) for _ in range(columns)) for _ in range(rows))
 
-    if plan.bare:
+    if not plan.chosen.projects:
         return {(role, None): odd(plan.tokens, plan.d_k) for role in ("Q", "K", "V")}
     given: dict[Key, Matrix] = {("X", None): odd(plan.tokens, plan.d_model)}
     biases = BIAS_ROLES[:3] if plan.biases else ()
     for role in ("W_Q", "W_K", "W_V", *biases):
         rows = 1 if role in biases else plan.d_model
-        if plan.formula == "multi_head":
+        if plan.chosen.heads == "each":
             given |= {(role, head): odd(rows, plan.d_k) for head in range(plan.heads)}
         else:
             given[role, None] = odd(rows, plan.d_k * (plan.heads if plan.several else 1))
@@ -228,7 +227,7 @@ def _problem(plan: Plan, given: dict[Key, Matrix]) -> Problem:
         formula=plan.formula,
         heads=plan.heads if plan.several else None,
         mask=plan.mask,
-        scale=None if plan.formula == "dot_product" else "sqrt(d_k)",
+        scale=SQRT_D_K if plan.chosen.scaled else None,
         places=plan.places,
         given=given,
         parts=_parts(plan, ("W_O", None) in given),
@@ -238,7 +237,7 @@ def _problem(plan: Plan, given: dict[Key, Matrix]) -> Problem:
 def _parts(plan: Plan, projected: bool) -> tuple[Part, ...]:
     masked = " The mask is causal: a token reads itself and those before it." if plan.mask == "causal" else ""
     asked: list[tuple[str, tuple[str, ...]]] = []
-    if not plan.bare:
+    if plan.chosen.projects:
         asked.append(("Find the queries, keys and values.", ("Q", "K", "V")))
     asked.append((f"Find the scores and the weights.{masked}", ("scores", "weights")))
     asked.append(("Find what each head puts out." if plan.several else "Find the head's output.", ("head_output",)))

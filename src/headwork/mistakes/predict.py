@@ -9,10 +9,11 @@ import numpy as np
 
 from headwork.errors import HeadworkError
 from headwork.graph import Step, in_order, needed
+from headwork.mistakes.operations import VALUES, HideOthers, ZeroHidden
 from headwork.numbers.digits import to_float
 from headwork.ops import Add, MatMul
 from headwork.readings.exact import Hidden, Matrix
-from headwork.readings.values import VALUES, Array
+from headwork.readings.values import Array
 
 Round = Callable[[Step, Array], Array]
 MOST_PLANS = 500
@@ -109,7 +110,7 @@ def _run(lines: list[_Line], handed: Mapping[Step, Array], rounding: Round | Non
     value: Array | None = None
     for step, rule, inputs in lines:
         operands = [meaning[s] for s in inputs]
-        if isinstance(step.op, MatMul | Add) and not _fit(step, operands):
+        if isinstance(step.op, MatMul | Add | ZeroHidden | HideOthers) and not _fit(step, operands):
             return None
         try:
             value = rule(step, *operands)

@@ -1,24 +1,34 @@
 """Exponentials in closed form: Σ N/D, where N and D are sums c·eˢ with real algebraic c and s.
 
 Softmax makes eˢ/Σeˢ; the products that follow only multiply by known numbers and add, which stays inside.
-Why not a general algebra system: here equality is *decided*. Exponentials of different algebraic numbers are
-linearly independent over the algebraic numbers (Lindemann-Weierstrass), so N/D is a plain number exactly when
-N is a multiple of D, and rounding at rising precision always comes to an end.
+Why not a general algebra system: here equality is *decided* (see `expsum` for why), so that a number that is plain is
+always a `Fraction` or a `Surd`, and rounding at rising precision always comes to an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import count
 
-from headwork.numbers.enclosure import sign
+from headwork.numbers.constant import constant
+from headwork.numbers.enclosure import Encloser, largest
+from headwork.numbers.expsum import (
+    ONE,
+    UNIT,
+    ZERO,
+    Denominator,
+    ExpSum,
+    Fractions,
+    accumulate,
+    cancelled,
+    enclose_fractions,
+    over_one,
+    product,
+    ratio,
+)
 from headwork.numbers.surd import Real, Surd
-
-ExpSum = Mapping[Real, Real]  # exponent → coefficient
-Denominator = frozenset[tuple[Real, Real]]
-
-ZERO, ONE = Fraction(0), Fraction(1)
-UNIT: Denominator = frozenset({(ZERO, ONE)})  # the denominator 1
 
 
 class Closed:
@@ -29,15 +39,20 @@ class Closed:
     """
 
     __slots__ = ("parts",)
-    parts: Mapping[Denominator, ExpSum]
+    parts: Fractions
 
-    def __init__(self, parts: Mapping[Denominator, ExpSum]) -> None:
+    def __init__(self, parts: Fractions) -> None:
         self.parts = parts
 
     def __add__(self, other: Exact | int) -> Exact:
+        if not isinstance(other, Closed):  # the sum is no plain number either
+            unit = dict(self.parts.get(UNIT, {}))
+            accumulate(unit, [(ZERO, other)])  # type: ignore[list-item]  # an int adds up to a Fraction
+            others = {D: N for D, N in self.parts.items() if D != UNIT}
+            return Closed({**others, UNIT: unit} if unit else others)
         total = {below: dict(above) for below, above in self.parts.items()}
-        for below, above in _parts(other).items():
-            _accumulate(total.setdefault(below, {}), above.items())
+        for below, above in other.parts.items():
+            accumulate(total.setdefault(below, {}), above.items())
         return _simplest(total)
 
     def __mul__(self, other: Exact | int) -> Exact:
@@ -48,8 +63,8 @@ class Closed:
         total: dict[Denominator, dict[Real, Real]] = {}
         for D1, N1 in self.parts.items():
             for D2, N2 in other.parts.items():
-                below = frozenset(_product(dict(D1), dict(D2)).items())
-                _accumulate(total.setdefault(below, {}), _product(N1, N2).items())
+                below = frozenset(product(dict(D1), dict(D2)).items())
+                accumulate(total.setdefault(below, {}), product(N1, N2).items())
         return _simplest(total)
 
     def __truediv__(self, other: Fraction | Surd | int) -> Exact:
@@ -68,11 +83,19 @@ class Closed:
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Closed):
-            return False
-        return self.parts == other.parts or is_zero(self - other)
+        return isinstance(other, Closed) and (self.parts == other.parts or self - other == ZERO)
 
     __hash__ = None  # type: ignore[assignment]  # equality is decided, not structural: no cheap hash agrees with it
+
+    def enclosers(self) -> Iterator[Encloser]:
+        """As it stands; without what cancels; over one denominator, which needs no more bits than its size asks for."""
+        yield partial(enclose_fractions, self.parts)
+        sharper = cancelled(self.parts)
+        for _ in range(3):
+            yield partial(enclose_fractions, sharper)
+        together = over_one(self.parts)
+        for _ in count() if together else range(4):
+            yield partial(enclose_fractions, together or sharper)
 
     def __repr__(self) -> str:
         from headwork.numbers.text import text
@@ -94,7 +117,7 @@ def softmax(exponents: Sequence[Real | None]) -> list[Exact]:
         return [ZERO] * len(exponents)
     top = largest(visible)
     below: dict[Real, Real] = {}
-    _accumulate(below, ((s - top, ONE) for s in visible))
+    accumulate(below, ((s - top, ONE) for s in visible))
     denominator = frozenset(below.items())
     return [ZERO if s is None else _simplest({denominator: {s - top: ONE}}) for s in exponents]
 
@@ -120,82 +143,23 @@ def dot(row: Sequence[Exact], column: Sequence[Exact]) -> Exact:
 
 def _gather(total: dict[Denominator, dict[Real, Real]], number: Closed, factor: Real) -> None:
     for below, above in number.parts.items():
-        _accumulate(total.setdefault(below, {}), ((s, c * factor) for s, c in above.items()))
+        accumulate(total.setdefault(below, {}), ((s, c * factor) for s, c in above.items()))
 
 
-def largest(numbers: Sequence[Real]) -> Real:
-    """The largest of some real numbers, decided exactly."""
-    top = numbers[0]
-    for number in numbers[1:]:
-        if sign(number - top) > 0:
-            top = number
-    return top
-
-
-def is_zero(number: Exact) -> bool:
-    """Whether a number is exactly 0: over a common denominator every coefficient must vanish."""
-    if not isinstance(number, Closed):
-        return not number
-    total: dict[Real, Real] = {}
-    for D, N in number.parts.items():
-        product: ExpSum = N
-        for other in number.parts:
-            if other != D:
-                product = _product(product, dict(other))
-        _accumulate(total, product.items())
-    return not total
-
-
-def _parts(number: Exact | int) -> Mapping[Denominator, ExpSum]:
-    if isinstance(number, Closed):
-        return number.parts
-    return {UNIT: {ZERO: Fraction(number) if isinstance(number, int) else number}}
-
-
-def _accumulate(total: dict[Real, Real], terms: Iterable[tuple[Real, Real]]) -> None:
-    for exponent, coefficient in terms:
-        summed = total.get(exponent, ZERO) + coefficient
-        if summed:
-            total[exponent] = summed
-        else:
-            total.pop(exponent, None)
-
-
-def _product(left: ExpSum, right: ExpSum) -> ExpSum:
-    total: dict[Real, Real] = {}
-    _accumulate(total, ((s + t, c * d) for s, c in left.items() for t, d in right.items()))
-    return total
-
-
-def _simplest(parts: Mapping[Denominator, ExpSum]) -> Exact:
-    """Drop what cancels: a numerator that is a multiple of its denominator is a plain number."""
+def _simplest(parts: Fractions) -> Exact:
+    """Drop what cancels: a numerator that is a multiple of its denominator is a plain number, and so may the sum be."""
     kept: dict[Denominator, ExpSum] = {}
     plain: Real = ZERO
     for below, above in parts.items():
-        ratio = _ratio(above, below)
-        if ratio is None:
+        multiple = ratio(above, below)
+        if multiple is None:
             kept[below] = above
         else:
-            plain = plain + ratio
+            plain = plain + multiple
+    if len(kept) > 1 and (hidden := constant(kept)) is not None:
+        return hidden + plain
     if not kept:
         return plain
     if plain:
         kept[UNIT] = {ZERO: plain}
     return Closed(kept)
-
-
-def _ratio(above: ExpSum, below: Denominator) -> Real | None:
-    """c when above = c·below, else None."""
-    if not above:
-        return ZERO
-    if len(above) != len(below):
-        return None
-    ratio: Real | None = None
-    for exponent, coefficient in below:
-        if exponent not in above:
-            return None
-        here = above[exponent] / coefficient
-        if ratio is not None and here != ratio:
-            return None
-        ratio = here
-    return ratio

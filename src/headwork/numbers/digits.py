@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import floor
-from typing import Any
 
-from headwork.numbers.closed import Closed, Exact, is_zero
-from headwork.numbers.enclosure import Interval, enclose, interval_context, precisions
-from headwork.numbers.quick import quick_integer
-from headwork.numbers.surd import Real
+from headwork.numbers.closed import Closed, Exact
+from headwork.numbers.enclosure import Interval, settled, sign
+from headwork.numbers.quick import quick_integer, quick_power
+from headwork.numbers.surd import Surd
 
 HALF = Fraction(1, 2)
-# Far beyond any ordinary near-tie; from here on ask, exactly, whether it is a tie.
-SUSPICIOUS_BITS = 6000
+LONGEST = 4000  # binary digits of a number that is written out, on either side of the point
 
 
 def rounded(number: Exact, places: int) -> Fraction:
@@ -46,10 +44,8 @@ def significant(number: Exact, figures: int) -> str:
     plain = exact_decimal(number, figures)
     if plain is not None and len(plain.strip("-0.").replace(".", "")) <= figures:
         return plain
-    digits, power = _leading_digits(number, figures)
-    if not -5 <= power < figures:
-        return scientific(number, figures)
-    return _with_point(digits, figures - 1 - power)
+    digits, power = leading_digits(number, figures)
+    return _with_point(digits, figures - 1 - power) if -5 <= power < figures else _with_power(digits, power, figures)
 
 
 def scientific(number: Exact, figures: int) -> str:
@@ -58,32 +54,45 @@ def scientific(number: Exact, figures: int) -> str:
     >>> scientific(Fraction(69, 10**14), 3)
     '6.90e-13'
     """
-    digits, power = _leading_digits(number, figures)
-    return f"{_with_point(digits, figures - 1)}e{power}"
+    return _with_power(*leading_digits(number, figures), figures)
 
 
-def _leading_digits(number: Exact, figures: int) -> tuple[int, int]:
-    """The leading digits as an integer, and the power of ten of the first of them."""
-    power = exponent(number)
+def leading_digits(number: Exact, figures: int) -> tuple[int, int]:
+    """The leading digits as an integer, and the power of ten of the first of them; 0 has none but 0."""
+    if not number:
+        return 0, 0
+    power = exponent(number) if isinstance(number, Fraction) else _power(number)
     digits = _nearest_integer(number, figures - 1 - power)
-    if abs(digits) == 10**figures:  # 9.996 became 10.00
-        return digits // 10, power + 1
+    if abs(digits) >= 10**figures:  # 9.996 became 10.00, or the power was one too small
+        power += 1
+        digits = _nearest_integer(number, figures - 1 - power)
     return digits, power
 
 
-def exponent(number: Exact) -> int:
+def exponent(number: Fraction) -> int:
     """⌊log₁₀|number|⌋, for a number that is not 0."""
-    if isinstance(number, Fraction):
-        return _exponent_of_fraction(abs(number))
-    for bits in precisions():
-        iv = interval_context(bits)
-        interval = abs(enclosure(number, iv))
-        if interval.a > 0:
-            logarithm = iv.log(interval) / iv.log(10)
-            low, high = (floor(_exact_end(end)) for end in (logarithm.a, logarithm.b))
-            if low == high:
-                return low
-    raise AssertionError("unreachable: precisions() never ends")
+    size = abs(number)
+    guess = (size.numerator.bit_length() - size.denominator.bit_length() - 1) * 30103 // 100000  # log₁₀2 = 0.30103
+    while size >= Fraction(10) ** (guess + 1):
+        guess += 1
+    while size < Fraction(10) ** guess:
+        guess -= 1
+    return guess
+
+
+def _power(number: Surd | Closed) -> int:
+    """The power of ten of the first digit, or one less: next to a power of ten only the digits can tell."""
+    quick = quick_power(number)
+    return settled(number, _power_of_ten) if quick is None else quick
+
+
+def _power_of_ten(interval: Interval) -> int | None:
+    size = abs(interval)
+    if not size.a > 0:
+        return None
+    logarithm = size.ctx.log(size) / size.ctx.log(10)
+    ends = _ends(logarithm)
+    return floor(ends[0]) if ends is not None and ends[1] - ends[0] < HALF else None
 
 
 def exact_decimal(number: Exact, places: int) -> str | None:
@@ -102,24 +111,11 @@ def to_float(number: Exact) -> float:
     """A float64 next to it."""
     if isinstance(number, Fraction):
         return float(number)
-    return float(enclosure(number, interval_context(160)).mid)
+    return settled(number, _float)
 
 
-def enclosure(number: Exact, iv: Any) -> Interval:
-    """An interval around any exact number."""
-    if not isinstance(number, Closed):
-        return enclose(number, iv)
-    exponentials: dict[Real, Interval] = {}
-
-    def evaluate(terms: Any) -> Interval:
-        total = iv.mpf(0)
-        for s, c in terms:
-            if s not in exponentials:
-                exponentials[s] = iv.exp(enclose(s, iv))
-            total += exponentials[s] if c == 1 else enclose(c, iv) * exponentials[s]
-        return total
-
-    return sum((evaluate(N.items()) / evaluate(D) for D, N in number.parts.items()), iv.mpf(0))
+def _float(interval: Interval) -> float | None:
+    return float(interval.mid) if interval.delta <= abs(interval) * 2.0**-60 else None
 
 
 def _nearest_integer(number: Exact, places: int) -> int:
@@ -129,17 +125,18 @@ def _nearest_integer(number: Exact, places: int) -> int:
     quick = quick_integer(number, places)
     if quick is not None:
         return quick
-    for bits in precisions():
-        iv = interval_context(bits)
-        interval = enclosure(number, iv) * iv.mpf(10) ** places
-        low, high = (_away_from_zero(_exact_end(end)) for end in (interval.a, interval.b))
-        if low == high:
-            return low
-        if bits > SUSPICIOUS_BITS and isinstance(number, Closed):
-            tie = Fraction(low + high) / 2
-            if is_zero(number - tie / Fraction(10) ** places):
-                return _away_from_zero(tie)
-    raise AssertionError("unreachable: precisions() never ends")
+
+    def question(interval: Interval) -> int | None:
+        ends = _ends(interval * interval.ctx.mpf(10) ** places)
+        if ends is None:
+            return None
+        low, high = (_away_from_zero(end) for end in ends)
+        if high == low + 1 and abs(places) <= LONGEST:
+            above = sign(number - Fraction(low + high, 2) / Fraction(10) ** places)
+            return high if above > 0 else low
+        return low if low == high else None
+
+    return settled(number, question)
 
 
 def _away_from_zero(number: Fraction) -> int:
@@ -147,19 +144,23 @@ def _away_from_zero(number: Fraction) -> int:
     return size if number > 0 else -size
 
 
-def _exact_end(end: Any) -> Fraction:
-    """An interval's end, a binary number, as a fraction; below 2⁻⁶⁴ only its sign is kept.
+def _ends(interval: Interval) -> tuple[Fraction, Fraction] | None:
+    """An interval's ends, binary numbers, as fractions; below 2⁻⁶⁴ only their sign is kept.
 
-    e^(−10¹²) as a fraction would fill the memory, and no caller asks about anything so small.
+    e^(−10¹²) as a fraction would fill the memory, and no caller asks about anything so small. None where an end is as
+    large as that.
     """
-    negative, mantissa, power, width = end._mpi_[0]
-    size: Fraction = int(mantissa) * Fraction(2) ** int(max(power, -64 - width))
-    return -size if negative else size
+    ends = []
+    for negative, mantissa, power, width in interval._mpi_:
+        if power + width > LONGEST or (not mantissa and power):  # mpmath writes ±∞ as 0·2^−456
+            return None
+        size = int(mantissa) * Fraction(2) ** int(max(power, -64 - width))
+        ends.append(-size if negative else size)
+    return ends[0], ends[1]
 
 
-def _exponent_of_fraction(size: Fraction) -> int:
-    guess = len(str(size.numerator)) - len(str(size.denominator))
-    return guess if size >= Fraction(10) ** guess else guess - 1
+def _with_power(digits: int, power: int, figures: int) -> str:
+    return f"{_with_point(digits, figures - 1)}e{power}"
 
 
 def _with_point(integer: int, places: int) -> str:

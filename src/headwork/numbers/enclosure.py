@@ -1,30 +1,46 @@
-"""Intervals that surely hold a number, at any precision: mpmath's interval arithmetic."""
+"""Intervals that surely hold a number, at any precision, and the one place where the precision rises."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from headwork.errors import HeadworkError
 from headwork.numbers.surd import Real, Surd
 
+if TYPE_CHECKING:
+    from headwork.numbers.closed import Closed, Exact
+
+T = TypeVar("T")
 Interval = Any  # mpmath's ivmpf: mpmath ships no types
+Encloser = Callable[[Any], Interval]  # from mpmath's interval context, set to a precision, to an interval
+
+FIRST_BITS = 96
+FLOAT_DOUBT = 2.0**-45  # 2⁸ roundings of 2⁻⁵³: what a term in float64 is charged for its own
 
 
-def interval_context(bits: int) -> Any:
-    """mpmath's interval context, set to a precision."""
+def settled(number: Surd | Closed, question: Callable[[Interval], T | None]) -> T:
+    """Ask about ever narrower intervals around a number until there is an answer: twice the bits every time.
+
+    A number that is 0, or a tie, would be asked about for ever; a `Surd` and a `Closed` are irrational by
+    construction, so every question with rational boundaries comes to an end.
+    """
     from mpmath import iv  # loaded only when something irrational has to be evaluated
 
-    iv.prec = bits
-    return iv
+    for doubling, enclose_number in zip(count(), enclosers(number)):
+        iv.prec = FIRST_BITS << doubling
+        answer = question(enclose_number(iv))
+        if answer is not None:
+            return answer
+    raise HeadworkError("two numbers are too close and too long to be told apart; use shorter ones")
 
 
-def precisions(start: int = 96) -> Iterator[int]:
-    """Ever more bits: callers stop as soon as their question is decided."""
-    bits = start
-    while True:
-        yield bits
-        bits *= 2
+def enclosers(number: Surd | Closed) -> Iterable[Encloser]:
+    """How to enclose the number at the first precision, at the second, and so on."""
+    return repeat(lambda iv: enclose(number, iv)) if isinstance(number, Surd) else number.enclosers()
 
 
 def enclose(number: Real, iv: Any) -> Interval:
@@ -34,19 +50,37 @@ def enclose(number: Real, iv: Any) -> Interval:
     return iv.mpf(number.numerator) / number.denominator
 
 
-def sign(number: Real) -> int:
-    """−1, 0 or 1. A `Surd` is never 0, so the precision need only rise until the interval leaves 0."""
+def near(number: Real) -> tuple[float, float]:
+    """A float64 and how far off it may be; OverflowError where it is too large for one."""
     if isinstance(number, Fraction):
-        return (number > 0) - (number < 0)
-    return decided(lambda iv: enclose(number, iv))
+        value = number.numerator / number.denominator
+        return value, abs(value) * FLOAT_DOUBT + 1e-300  # which stands for what underflow may have lost
+    terms = [c.numerator / c.denominator * math.sqrt(r) for r, c in number.terms.items()]
+    return sum(terms), sum(map(abs, terms)) * FLOAT_DOUBT + 1e-300
 
 
-def decided(evaluate: Callable[[Any], Interval]) -> int:
-    """The sign of something known not to be 0."""
-    for bits in precisions():
-        interval = evaluate(interval_context(bits))
-        if interval.a > 0:
-            return 1
-        if interval.b < 0:
-            return -1
-    raise AssertionError("unreachable: precisions() never ends")
+def sign(number: Exact) -> int:
+    """−1, 0 or 1, decided."""
+    if isinstance(number, Fraction):
+        return (number.numerator > 0) - (number.numerator < 0)
+    if isinstance(number, Surd):
+        try:
+            value, doubt = near(number)
+        except OverflowError:
+            value = doubt = 0.0
+        if abs(value) > doubt:
+            return 1 if value > 0 else -1
+    return settled(number, _side)
+
+
+def _side(interval: Interval) -> int | None:
+    return 1 if interval.a > 0 else -1 if interval.b < 0 else None
+
+
+def largest(numbers: Iterable[Real]) -> Real:
+    """The largest of some real numbers, decided exactly."""
+    top, *others = numbers
+    for number in others:
+        if sign(number - top) > 0:
+            top = number
+    return top

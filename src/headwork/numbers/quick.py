@@ -8,59 +8,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from headwork.numbers.closed import Closed
+from headwork.numbers.enclosure import FLOAT_DOUBT, near
+from headwork.numbers.expsum import Fractions
 from headwork.numbers.surd import Real, Surd
 
-UNIT = 2.0**-45  # 2⁸ roundings of 2⁻⁵³
+if TYPE_CHECKING:
+    from headwork.numbers.closed import Closed
 
 
 def quick_integer(number: Surd | Closed, places: int) -> int | None:
     """number·10^places to the nearest integer, or None where float64 cannot tell."""
     try:
-        value, error = _real(number) if isinstance(number, Surd) else _closed(number)
+        value, error = quick_value(number)
         scale = 10.0**places
-        scaled, doubt = value * scale, (error + abs(value) * UNIT) * scale
     except OverflowError:
         return None
-    nearest = round(scaled)
-    if not abs(scaled) < 2**50 or abs(scaled - nearest) + doubt >= 0.5:
+    scaled, doubt = value * scale, (error + abs(value) * FLOAT_DOUBT) * scale
+    if not abs(scaled) < 2**50:
         return None
-    return nearest
+    nearest = round(scaled)
+    return None if abs(scaled - nearest) + doubt >= 0.5 else nearest
 
 
-def _real(number: Real) -> tuple[float, float]:
-    if isinstance(number, Fraction):
-        value = float(number)
-        return value, abs(value) * UNIT
-    terms = [float(c) * math.sqrt(r) for r, c in number.terms.items()]
-    return sum(terms), sum(map(abs, terms)) * UNIT
+def quick_power(number: Surd | Closed) -> int | None:
+    """The power of ten of the first digit, or one less; None where float64 cannot tell."""
+    try:
+        value, error = quick_value(number)
+    except OverflowError:
+        return None
+    least = (abs(value) - error) * (1 - FLOAT_DOUBT)
+    return math.floor(math.log10(least)) if least > error else None
 
 
-def _closed(number: Closed) -> tuple[float, float]:
+def quick_value(number: Surd | Closed) -> tuple[float, float]:
+    """A float64 and how far off it may be; OverflowError where float64 cannot hold what is needed."""
+    return near(number) if isinstance(number, Surd) else quick_fractions(number.parts)
+
+
+def quick_fractions(fractions: Fractions, stretch: float = 1.0) -> tuple[float, float]:
+    """The same for Σ N/D, every exponent multiplied by `stretch`."""
     total = error = 0.0
-    for below, above in number.parts.items():
-        top, top_error = _exponentials(above.items())
-        bottom, bottom_error = _exponentials(below)
+    for below, above in fractions.items():
+        top, top_error = _exponentials(above.items(), stretch)
+        bottom, bottom_error = _exponentials(below, stretch)
         if not bottom > 2 * bottom_error:
             raise OverflowError  # never for a softmax, whose largest exponent is 0
         ratio = top / bottom
         total += ratio
-        error += (top_error + abs(ratio) * bottom_error) / (bottom - bottom_error) + abs(ratio) * UNIT
+        error += (top_error + abs(ratio) * bottom_error) / (bottom - bottom_error) + abs(ratio) * FLOAT_DOUBT
     return total, error
 
 
-def _exponentials(terms: Iterable[tuple[Real, Real]]) -> tuple[float, float]:
+def _exponentials(terms: Iterable[tuple[Real, Real]], stretch: float) -> tuple[float, float]:
     total = error = 0.0
     for exponent, coefficient in terms:
-        power, spread = _real(exponent)
-        factor, factor_error = _real(coefficient)
-        size = math.exp(power)
+        power, spread = near(exponent)
+        spread = (spread + abs(power) * FLOAT_DOUBT) * stretch
+        factor, factor_error = near(coefficient)
+        size = math.exp(power * stretch)
         term = factor * size
         total += term
         # e^(s ± δ) is off by at most 2δ of itself for small δ; 1e-300 stands for what underflow may have lost.
-        error += abs(term) * (2 * spread + UNIT) + factor_error * size + (1 + abs(factor)) * 1e-300
+        error += abs(term) * (2 * spread + FLOAT_DOUBT) + factor_error * size + (1 + abs(factor)) * 1e-300
         if spread > 0.1:
             raise OverflowError
     return total, error

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import cmp_to_key
 
 from headwork.inline import inline
 from headwork.maths import Maths, Number, Ratio, RootOf, Row, Sign, bracketed, is_sum, minus, power_of_e, signed_sum
-from headwork.numbers.closed import UNIT, Closed, Denominator, Exact, ExpSum
-from headwork.numbers.enclosure import enclose, interval_context
+from headwork.numbers.closed import Closed, Exact
+from headwork.numbers.enclosure import sign
+from headwork.numbers.expsum import UNIT, Denominator, ExpSum
 from headwork.numbers.surd import Real, Surd
 
 
@@ -41,9 +43,13 @@ def _ratio(above: Mapping[Real, Real], below: Denominator) -> Maths:
 
 def _exponentials(terms: Iterable[tuple[Real, Real]]) -> Maths:
     """Largest exponent first, which is how a normalised row reads: 1 + e^(−2) + …"""
-    iv = interval_context(96)
-    ordered = sorted(terms, key=lambda term: -float(enclose(term[0], iv).mid))
-    return signed_sum(_exponential(s, c) for s, c in ordered)
+    coefficients = dict(terms)
+    exponents = sorted(coefficients, key=cmp_to_key(_larger_first))
+    return signed_sum(_exponential(s, coefficients[s]) for s in exponents)
+
+
+def _larger_first(one: Real, other: Real) -> int:
+    return sign(other - one)
 
 
 def _exponential(exponent: Real, coefficient: Real) -> Maths:

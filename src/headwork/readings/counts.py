@@ -138,7 +138,7 @@ def _softmax(step: Step, convention: Convention, item: int, out: Shape, scores: 
     return Count(
         additions=entries if convention.first_term else sums * (each - 1),
         divisions=entries,
-        exponentials=entries if step.op.exponential else 0,
+        exponentials=entries,
         bytes=_moved(item, out, scores),
     )
 

@@ -62,44 +62,36 @@ def _divide(step: Step, scores: Matrix) -> Matrix:
 
 
 def _add(step: Step, left: Matrix, right: Matrix) -> Matrix:
-    assert isinstance(step.op, Add)
-    plus = _PLUS[step.op.hidden]
+    return by_entry(plus, left, right)
+
+
+def by_entry(rule: Callable[[Entry, Entry], Entry], left: Matrix, right: Matrix) -> Matrix:
+    """Entry by entry; a single row on the right meets every row on the left."""
     rows = right * len(left) if len(right) == 1 else right
     return tuple(
-        tuple(plus(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
+        tuple(rule(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
     )
 
 
-def _plus(a: Entry, b: Entry) -> Entry:
+def plus(a: Entry, b: Entry) -> Entry:
     return HIDDEN if isinstance(a, Hidden) or isinstance(b, Hidden) else a + b
-
-
-_PLUS: Mapping[str, Callable[[Entry, Entry], Entry]] = {
-    "added": _plus,
-    "zeroed": lambda a, b: Fraction(0) if isinstance(b, Hidden) else _plus(a, b),
-    "inverted": lambda a, b: a if isinstance(b, Hidden) else HIDDEN,
-}
 
 
 def _softmax(step: Step, scores: Matrix) -> Matrix:
     assert isinstance(step.op, Softmax)
-    share = softmax if step.op.exponential else _shares
-    if step.op.axis == -1:
+    return shared_out(softmax, step.op.axis, scores)
+
+
+def shared_out(share: Callable[[Sequence[Real | None]], list[Exact]], axis: int | None, scores: Matrix) -> Matrix:
+    """Rows (axis −1), columns (−2) or the whole matrix (None) shared out by a rule; what is hidden comes as None."""
+    if axis == -1:
         return tuple(tuple(share(_exponents(row))) for row in scores)
-    if step.op.axis == -2:
+    if axis == -2:
         columns = [share(_exponents(column)) for column in zip(*scores, strict=True)]
         return tuple(zip(*columns, strict=True))
     flat = share([s for row in scores for s in _exponents(row)])
     width = len(scores[0])
     return tuple(tuple(flat[start : start + width]) for start in range(0, len(flat), width))
-
-
-def _shares(numbers: Sequence[Real | None]) -> list[Exact]:
-    """s/Σs, what is left of a softmax without the exponential."""
-    total = sum((s for s in numbers if s is not None), Fraction(0))
-    if not total:
-        raise HeadworkError("without the exponential these scores cannot be shared out: they sum to 0")
-    return [Fraction(0) if s is None else s / total for s in numbers]
 
 
 def _exponents(row: tuple[Entry, ...]) -> list[Real | None]:

@@ -109,8 +109,7 @@ def _add(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
 
 def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
     # Unmasked keys that are drawn alike each get, by symmetry, the same share of the weight on average.
-    assert isinstance(step.op, Softmax)
-    alike = not scores.why_not and step.op.exponential and step.inputs[0].role != "masked"
+    alike = not scores.why_not and step.inputs[0].role != "masked"
     mean = 1 / sympy.sympify(draws.shape[step][-1]) if alike else None
     return Moments(mean, None, scores.sources, why_not=("the variance of a softmax has no closed form: sample it",))
 

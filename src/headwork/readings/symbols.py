@@ -58,16 +58,13 @@ def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
 
 
 def _add(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, Add)
-    if step.op.hidden != "added":
-        raise HeadworkError(f"{PLAIN.of(step)}: which entries a mask hides is not known in symbols; give numbers")
     rows = right * len(left) if len(right) == 1 else right
     return tuple(tuple(a + b for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True))
 
 
 def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
     assert isinstance(step.op, Softmax)
-    powers = tuple(tuple(sympy.exp(s) for s in row) for row in scores) if step.op.exponential else scores
+    powers = tuple(tuple(sympy.exp(s) for s in row) for row in scores)
     if step.op.axis == -2:
         return tuple(zip(*map(_shares, zip(*powers, strict=True)), strict=True))
     if step.op.axis is None:

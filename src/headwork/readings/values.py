@@ -15,7 +15,6 @@ from headwork.numbers.digits import to_float
 from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
 
 Array = NDArray[np.float64]
-NOISE = 1e-13  # of float64, where numbers cancel
 
 
 def values(last: Step, handed: Mapping[Step, Any]) -> dict[Step, Array]:
@@ -34,36 +33,15 @@ def _divide(step: Step, scores: Array) -> Array:
     return np.divide(scores, number)
 
 
-def _add(step: Step, left: Array, right: Array) -> Array:
-    assert isinstance(step.op, Add)
-    if step.op.hidden == "added":
-        return np.add(left, right)
-    hidden = np.isneginf(right)
-    if step.op.hidden == "zeroed":
-        return np.where(hidden, 0.0, left + right)
-    return np.where(hidden, left, -np.inf)
-
-
 def _softmax(step: Step, scores: Array) -> Array:
     """A row in which nothing may be read gives zeros, not NaN."""
     assert isinstance(step.op, Softmax)
     axis = (-2, -1) if step.op.axis is None else step.op.axis
-    if not step.op.exponential:
-        return _shares(scores, axis)
     top = np.max(scores, axis=axis, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
     total = np.sum(powers, axis=axis, keepdims=True)
     weights: Array = np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
     return weights
-
-
-def _shares(scores: Array, axis: int | tuple[int, int]) -> Array:
-    """s/Σs; a sum of 0 leaves no number, so NaN. What rounding leaves of a sum of 0, such as of 1/√3 − 1/√3, is 0."""
-    visible = np.where(np.isneginf(scores), 0.0, scores)
-    total = np.sum(visible, axis=axis, keepdims=True)
-    noise = NOISE * np.sum(np.abs(visible), axis=axis, keepdims=True)
-    shares: Array = np.divide(visible, total, out=np.full_like(visible, np.nan), where=np.abs(total) > noise)
-    return shares
 
 
 def _split(step: Step, wide: Array) -> Array:
@@ -77,7 +55,7 @@ VALUES: Rules[Array] = {
     MatMul: lambda step, left, right: left @ right,
     Transpose: lambda step, matrix: np.swapaxes(matrix, -1, -2),
     Divide: _divide,
-    Add: _add,
+    Add: lambda step, left, right: left + right,
     Softmax: _softmax,
     Split: _split,
     Join: lambda step, *parts: np.concatenate(parts, axis=-1),

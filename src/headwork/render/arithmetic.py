@@ -19,7 +19,8 @@ from headwork.maths import (
     related,
     signed_sum,
 )
-from headwork.numbers.closed import UNIT, Closed
+from headwork.numbers.closed import Closed
+from headwork.numbers.expsum import UNIT
 from headwork.numbers.surd import Real, Surd
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
 from headwork.readings.exact import Entry, Hidden

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from headwork.maths import Above, Gap, Grid, Maths, Number, Row, Sign, number
 from headwork.numbers.closed import Exact
-from headwork.numbers.digits import decimal, exact_decimal, exponent, scientific, significant
+from headwork.numbers.digits import decimal, exact_decimal, leading_digits, scientific, significant
 from headwork.numbers.text import written
 from headwork.readings.exact import Entry, Hidden, Matrix
 
@@ -66,7 +66,7 @@ def _padded(maths: Maths, decimals: int | None, most: int) -> Maths:
 
 def figures(value: Exact, count: int) -> Maths:
     """So many significant figures; with a power of ten where the number is very small or very large."""
-    power = exponent(value) if value else 0
+    _, power = leading_digits(value, count)
     if -4 < power < 7:
         return number(significant(value, count))
     mantissa, _, raised = scientific(value, count).partition("e")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from headwork.errors import HeadworkError
-from headwork.formulas import FORMULAS, SQRT_D_K, Scale
+from headwork.formulas import FORMULAS, SQRT_D_K, Scale, formula_named
 from headwork.notation import ROLES, Notation
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.surd import Real
@@ -179,12 +179,13 @@ def _mask_entry(value: Any) -> Entry:
 
 
 def _scale(value: Any, formula: str) -> Scale:
+    scaled = formula_named(formula).scaled
     if value is None:
-        return None if formula == "dot_product" else SQRT_D_K
+        return SQRT_D_K if scaled else None
     if value == "none":
         return None
-    if formula == "dot_product":
-        raise HeadworkError("dot_product is not scaled; use scaled_dot_product or remove the key")
+    if not scaled:
+        raise HeadworkError(f"{formula} is not scaled; use scaled_dot_product or remove the key")
     if value == SQRT_D_K:
         return SQRT_D_K
     number = _number(value)

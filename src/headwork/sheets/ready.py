@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
+from headwork.formulas import formula_named
 from headwork.graph import Step, in_order
 from headwork.ops import Given, Transpose
 from headwork.readings.exact import HIDDEN, Matrix
@@ -35,15 +36,14 @@ class Ready:
         self.sizes: Sizes = infer_sizes(problem)
         roles = {role for role, _ in problem.given}
         masked = problem.mask != "none"
-        # A single head without W_O ends with the head's own output.
-        single = problem.formula == "single_head"
         self.last = build(
             problem.formula,
             self.sizes,
             mask=masked,
             biases=[role for role in roles if role.startswith("b_")],
             context="context" in roles or bool({"keys", "d_context"} & problem.sizes.keys()),
-            output_projection=not single or "W_O" in roles or not roles,
+            # A single head without W_O ends with the head's own output.
+            output_projection=formula_named(problem.formula).several or "W_O" in roles or not roles,
             scale=problem.scale,
         )
         self.shape = shapes(self.last)

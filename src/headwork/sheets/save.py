@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.formulas import SQRT_D_K
+from headwork.formulas import SQRT_D_K, formula_named
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import exact_decimal
 from headwork.numbers.surd import Real, Surd
@@ -37,7 +37,7 @@ def _problem(problem: Problem, prefix: str) -> Iterator[str]:
     for key, value in (("heads", problem.heads), ("kv_heads", problem.kv_heads)):
         if value is not None:
             yield f"{key} = {value}"
-    if problem.formula != "dot_product" and problem.scale != SQRT_D_K:
+    if formula_named(problem.formula).scaled and problem.scale != SQRT_D_K:
         assert problem.scale != "sqrt(d_k)"
         yield f"scale = {_text('none') if problem.scale is None else _number(problem.scale)}"
     if problem.mask != "none":

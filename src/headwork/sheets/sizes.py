@@ -7,6 +7,7 @@ from typing import Any
 
 from headwork.build import Sizes
 from headwork.errors import HeadworkError
+from headwork.formulas import formula_named
 from headwork.notation import PLAIN
 from headwork.ops import Untold
 from headwork.readings.exact import Matrix
@@ -60,10 +61,10 @@ class _Known:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.bare = problem.formula in ("dot_product", "scaled_dot_product")
-        several = problem.formula in ("multi_head", "multi_head_blocks")
-        self.heads: Any = self._heads("W_Q", problem.heads) if several else 1
-        self.kv_heads: Any = (self._heads("W_K", problem.kv_heads) or self.heads) if several else 1
+        formula = formula_named(problem.formula)
+        self.bare = not formula.projects
+        self.heads: Any = self._heads("W_Q", problem.heads) if formula.several else 1
+        self.kv_heads: Any = (self._heads("W_K", problem.kv_heads) or self.heads) if formula.several else 1
         self.found: dict[str, tuple[Any, str]] = {"one": (1, "a bias is one row")}
         for name, size in problem.sizes.items():
             if name not in ("heads", "kv_heads"):

@@ -1,0 +1,72 @@
+// Micro-kernel of the backward pass, a register-tiled matrix product: every product of it is this one, on other arrays.
+#ifndef HEADWORK_KERNEL_BACKWARD_MICROKERNEL_H
+#define HEADWORK_KERNEL_BACKWARD_MICROKERNEL_H
+
+#include "microkernel.h"
+
+namespace headwork::HW_CPU {
+
+// Numbers that are read one at a time: `row` apart from row to row, `step` from term to term.
+template <class T> struct Terms {
+    const T *data;
+    int64_t row, step;
+};
+
+// sum[r][v] += Σ_t a(r, t) · b[t][v]
+template <class T, int NV, int R>
+HW_INLINE void product_tile(Vec<T> (&sum)[R][NV], Terms<T> a, const T *b, int64_t b_row, int64_t terms) {
+#pragma GCC unroll 2
+    for (int64_t t = 0; t < terms; ++t) {
+        Vec<T> lane[NV];
+        HW_EACH(v, 0, NV) lane[v] = load<T>(b + t * b_row + v * W<T>);
+        HW_EACH(r, 0, R)
+            HW_EACH(v, 0, NV) sum[r][v] += lane[v] * a.data[r * a.row + t * a.step];
+    }
+}
+
+struct Span {
+    int64_t from, to;
+};
+
+// NV vectors of columns of a·b for some rows, handed to take(row, vector, sum) as they are done; the rows from `first`
+// to `last` have the terms span(first, last). By itself, so that nothing a caller keeps in registers takes them from
+// the sums.
+template <class T, int NV, class Spans, class Take>
+__attribute__((noinline)) void columns_of_product(Span rows, Terms<T> a, const T *b, int64_t b_row, Spans span,
+                                                  Take take) {
+    constexpr int R = tile_of<NV>;
+    for (int64_t r = rows.from; r < rows.to; r += R) {
+        const Span terms = span(r, r + R - 1);
+        const Terms<T> from{a.data + r * a.row + terms.from * a.step, a.row, a.step};
+        Vec<T> sum[R][NV] = {};
+        product_tile<T, NV, R>(sum, from, b + terms.from * b_row, b_row, terms.to - terms.from);
+        HW_EACH(i, 0, R)
+            HW_EACH(v, 0, NV) take(r + i, v, sum[i][v]);
+    }
+}
+
+// NV vectors of columns of c += a·b. The terms are summed by themselves before they are added, as in mix_tile.
+template <class T, int NV, class Spans>
+HW_INLINE void add_columns(T *c, int64_t c_row, int64_t rows, Terms<T> a, const T *b, int64_t b_row, Spans span) {
+    columns_of_product<T, NV>({0, rows}, a, b, b_row, span, [=](int64_t r, int v, Vec<T> sum) HW_LAMBDA {
+        add_to<T>(c + r * c_row + v * W<T>, sum);
+    });
+}
+
+// c (rows × columns) += a·b. `rows` is a multiple of `accumulators`, `columns` of W.
+template <class T, class Spans>
+void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a, const T *b, int64_t b_row,
+                 Spans span) {
+    for (int64_t done = 0; done < columns;) {
+        const int64_t left =
+            (columns - done) / W<T>; // a rest of four vectors is two and two: one alone runs at half speed
+        const int64_t taken = left == 3 || left > 4 ? 3 : least<int64_t>(left, 2);
+        if (taken == 3) add_columns<T, 3>(c + done, c_row, rows, a, b + done, b_row, span);
+        else if (taken == 2) add_columns<T, 2>(c + done, c_row, rows, a, b + done, b_row, span);
+        else add_columns<T, 1>(c + done, c_row, rows, a, b + done, b_row, span);
+        done += taken * W<T>;
+    }
+}
+
+} // namespace headwork::HW_CPU
+#endif

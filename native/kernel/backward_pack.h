@@ -1,0 +1,136 @@
+// Operand packing of the backward pass: what it reads, laid out for its micro-kernel; the rows of some queries, and a
+// block of keys and values.
+#ifndef HEADWORK_KERNEL_BACKWARD_PACK_H
+#define HEADWORK_KERNEL_BACKWARD_PACK_H
+
+#include "backward_microkernel.h"
+#include "finite.h"
+#include "overflow_fallback.h"
+#include "work_queue.h"
+
+namespace headwork::HW_CPU {
+
+constexpr int64_t tile_keys = 48, tile_rows = 96;           // of one tile of scores
+template <class T> constexpr int64_t group_keys = 3 * W<T>; // keys in the lanes of one micro-kernel
+template <class T> constexpr int64_t key_step = most<int64_t>(group_keys<T>, accumulators);
+
+constexpr int64_t rounded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
+
+template <class T> void read_padded(T *to, const hw_array &array, const char *from, int64_t width) {
+    with_type<T>(array.type,
+                 [&](auto stored) { read_row<T, typename decltype(stored)::Type>(to, from, array.column, width); });
+}
+
+// Row r of a group is token r % tokens of its head r / tokens, so that neighbours read nearly the same keys.
+template <class T> struct Queries {
+    T *q, *dout;           // q times scale · log2 e
+    T *lse, *rest;         // the log-sum-exp in powers of two, and what rounding to T left out of it
+    T *delta, *out;        // delta = Σ dout·out − dlse; `out` is one row of scratch
+    int64_t *first, *last; // the keys each may read
+    const char **mask;
+    int64_t count;
+    bool finite, every; // every: each of them may read every key
+
+    void carve(Carve &from, const hw_attention &call, int64_t rows) {
+        const int64_t room = rows + tile_rows; // a tile may run past the last row: zeros there
+        q = from.take<T>(room * rounded(call.d_k, W<T>));
+        dout = from.take<T>(room * rounded(call.d_v, W<T>));
+        lse = from.take<T>(room);
+        rest = from.take<T>(room);
+        delta = from.take<T>(room);
+        out = from.take<T>(rounded(call.d_v, W<T>));
+        first = from.take<int64_t>(room);
+        last = from.take<int64_t>(room);
+        mask = from.take<const char *>(room);
+    }
+
+    void read(const hw_gradients &of, const Group &group, int64_t item, int64_t from, int64_t rows) {
+        const hw_attention &call = of.call;
+        int64_t at[HW_BATCH_AXES];
+        batch_place(call, item, at);
+        const int64_t dout_at = batch_offset(of.dout, at), dlse_at = batch_offset(of.dlse, at);
+        const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
+        const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
+        count = rows;
+        finite = every = true;
+        for (int64_t r = 0; r < rows; ++r) {
+            const int64_t head = (from + r) / group.span.tokens, token = (from + r) % group.span.tokens;
+            const Lane lane = group.lane(token, head);
+            const int64_t row = group.span.token0 + token;
+            T *const dout_row = dout + r * d_v;
+            read_padded(q + r * d_k, call.q, lane.q, call.d_k);
+            // Scaled here and not in the keys, as in the forward pass: the same scores to the last bit.
+            for (int64_t c = 0; c < d_k; c += W<T>) store<T>(q + r * d_k + c, load<T>(q + r * d_k + c) * factor);
+            read_padded(dout_row, of.dout, Group::place(of.dout, dout_at, group.head0 + head, row), call.d_v);
+            read_padded(out, call.out, lane.out, call.d_v);
+            Vec<T> sum{};
+            for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
+            T dlse = 0;
+            if (of.dlse.data)
+                __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
+            const auto whole = read_lse<T>(call.lse, lane.lse) * typename Shape<T>::Wider(1.4426950408889634074L);
+            lse[r] = static_cast<T>(whole);
+            rest[r] = whole - whole == 0 ? static_cast<T>(whole - lse[r]) : 0;
+            delta[r] = total<T>(sum) - dlse;
+            first[r] = lane.first;
+            last[r] = lane.last;
+            mask[r] = lane.mask;
+            every = every && lane.first == 0 && lane.last == group.span.keys;
+            finite = finite && all_finite(q + r * d_k, d_k) && all_finite(dout_row, d_v);
+        }
+        const int64_t past = tile_rows;
+        for (int64_t i = 0; i < past * d_k; i += W<T>) store<T>(q + rows * d_k + i, Vec<T>{});
+        for (int64_t i = 0; i < past * d_v; i += W<T>) store<T>(dout + rows * d_v + i, Vec<T>{});
+        for (int64_t r = rows; r < rows + past; ++r)
+            lse[r] = rest[r] = delta[r] = 0, first[r] = last[r] = 0, mask[r] = nullptr;
+    }
+};
+
+template <class T> struct Keys {
+    T *k;                   // rows, for the gradient of the queries
+    T *k_turned, *v_turned; // groups of (d × group_keys)
+    T *rows;                // scratch
+    int64_t start, count, padded;
+    bool finite;
+
+    void carve(Carve &from, const hw_attention &call) {
+        const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
+        k = from.take<T>(tile_keys * d_k);
+        k_turned = from.take<T>(tile_keys * d_k);
+        v_turned = from.take<T>(tile_keys * d_v);
+        rows = from.take<T>(tile_keys * d_v);
+    }
+
+    void read(const hw_attention &call, const Group &group, int64_t block) {
+        const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
+        start = block * tile_keys;
+        count = least(tile_keys, group.span.keys - start);
+        padded = rounded(count, key_step<T>);
+        fill(k, call.k, group.k, call.d_k, d_k);
+        fill(rows, call.v, group.v, call.d_v, d_v);
+        finite = all_finite(k, count * d_k);
+        turn(k_turned, k, d_k);
+        turn(v_turned, rows, d_v);
+    }
+
+  private:
+    void fill(T *to, const hw_array &array, const char *base, int64_t width, int64_t d) const {
+        for (int64_t j = 0; j < count; ++j) read_padded(to + j * d, array, base + (start + j) * array.row, width);
+        for (int64_t i = count * d; i < padded * d; i += W<T>) store<T>(to + i, Vec<T>{});
+    }
+
+    void turn(T *to, const T *from, int64_t d) const {
+        for (int64_t j = 0; j < padded; j += W<T>) {
+            T *const group = to + j / group_keys<T> * group_keys<T> * d + j % group_keys<T>;
+            for (int64_t c = 0; c < d; c += W<T>) {
+                Vec<T> part[W<T>];
+                HW_EACH(i, 0, W<T>) part[i] = load<T>(from + (j + i) * d + c);
+                transpose<T>(part);
+                HW_EACH(i, 0, W<T>) store<T>(group + (c + i) * group_keys<T>, part[i]);
+            }
+        }
+    }
+};
+
+} // namespace headwork::HW_CPU
+#endif

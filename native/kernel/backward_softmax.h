@@ -1,0 +1,168 @@
+// Softmax backward by recomputation: one tile of scores, some queries by a block of keys, again from the log-sum-exp:
+// p = exp(s − lse), the weights, and ds = p ∘ (dout·vᵀ − delta), the gradient of the scores.
+#ifndef HEADWORK_KERNEL_BACKWARD_SOFTMAX_H
+#define HEADWORK_KERNEL_BACKWARD_SOFTMAX_H
+
+#include "backward_pack.h"
+#include "exp2.h"
+
+namespace headwork::HW_CPU {
+
+// Which keys of a tile its rows may read: all of them; each row those of its range; or by a mask, or with a softcap.
+enum class Seen { all, range, general };
+
+template <class T> struct Tile {
+    const hw_attention *call;
+    T *p, *ds;          // rows of tile_keys
+    T *bias;            // what a mask adds, in powers of two; −∞ hides. Once p is there: the slope of the softcap
+    T cap;              // softcap · log2 e
+    int64_t row0, rows; // of the queries
+    bool clean;         // nothing hidden can spoil a sum
+    typename Shape<T>::Int reads_from[tile_rows], reads_to[tile_rows]; // the keys of the block that each row may read
+    int64_t first_row[tile_keys]; // no row before this one reads the key, or one after it
+    int64_t last_key[tile_rows];  // neither this row nor one before it reads this key, or one after it
+
+    void carve(Carve &from, const hw_attention &of) {
+        call = &of;
+        p = from.take<T>(tile_rows * tile_keys);
+        ds = from.take<T>(tile_rows * tile_keys);
+        bias = from.take<T>(tile_rows * tile_keys);
+        cap = static_cast<T>(of.softcap * 1.4426950408889634074);
+    }
+
+    // The next rows from `from` on, and no more than a tile of them, that read some of the keys; false if there are
+    // none.
+    bool next(const Queries<T> &queries, const Keys<T> &keys, int64_t from) {
+        const auto reads = [&](int64_t r) {
+            return queries.first[r] < keys.start + keys.count && queries.last[r] > keys.start;
+        };
+        row0 = from;
+        while (row0 < queries.count && !reads(row0)) ++row0;
+        if (row0 >= queries.count) return false;
+        int64_t end = least(row0 + tile_rows, queries.count);
+        while (!reads(end - 1)) --end;
+        rows = rounded(end - row0, accumulators);
+        return true;
+    }
+
+    // Works out p and ds; false where every key is hidden from every row, with nothing worked out.
+    bool work(const Queries<T> &queries, const Keys<T> &keys) {
+        const Seen seen = how_seen(queries, keys);
+        clean = seen == Seen::all || (keys.finite && queries.finite);
+        reach(keys.padded, seen == Seen::range && clean);
+        if (seen == Seen::all) weigh<Seen::all>(queries, keys);
+        else if (seen == Seen::range) weigh<Seen::range>(queries, keys);
+        else if (see(queries, keys)) weigh<Seen::general>(queries, keys);
+        else return false;
+        return true;
+    }
+
+    // The gradient of the scores before the softcap.
+    void bend() {
+        if (!(cap > 0)) return;
+        for (int64_t at = 0; at < rows * tile_keys; at += W<T>) {
+            const Vec<T> after = load<T>(ds + at);
+            store<T>(ds + at, after == T(0) ? Vec<T>{} : after * load<T>(bias + at));
+        }
+    }
+
+  private:
+    Seen how_seen(const Queries<T> &queries, const Keys<T> &keys) {
+        using Int = typename Shape<T>::Int;
+        const bool general = call->mask.data || cap > 0;
+        bool all = keys.count == keys.padded;
+        if (all && queries.every && !general) return Seen::all;
+        for (int64_t r = 0; r < rows; ++r) {
+            reads_from[r] = static_cast<Int>(most<int64_t>(queries.first[row0 + r] - keys.start, 0));
+            reads_to[r] = static_cast<Int>(most<int64_t>(least(queries.last[row0 + r] - keys.start, keys.count), 0));
+            all = all && ((reads_from[r] == 0 && reads_to[r] == keys.count) || row0 + r >= queries.count);
+        }
+        return general ? Seen::general : all ? Seen::all : Seen::range;
+    }
+
+    // If `narrow`, nothing is worked out past the diagonal of causal order, and p and ds are left as they are there.
+    void reach(int64_t padded, bool narrow) {
+        int64_t row = 0, key = narrow ? 0 : padded;
+        for (int64_t j = 0; j < padded; ++j) {
+            while (narrow && row < rows && reads_to[row] <= j) ++row;
+            first_row[j] = row;
+        }
+        for (int64_t r = 0; r < rows; ++r) last_key[r] = key = narrow ? most<int64_t>(key, reads_to[r]) : padded;
+    }
+
+    template <Seen seen> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
+        const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>), group = group_keys<T>;
+        const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
+        // Whole tiles, whatever the height of the products that read p and ds.
+        const auto rows_of = [this](int64_t g) { return Span{first_row[g] / accumulators * accumulators, rows}; };
+        const auto all_of = [](int64_t terms) { return [=](int64_t, int64_t) { return Span{0, terms}; }; };
+        for (int64_t g = 0; g < keys.padded; g += group)
+            columns_of_product<T, 3>(rows_of(g), q, keys.k_turned + g * d_k, group, all_of(call->d_k),
+                                     [&, g](int64_t r, int v, Vec<T> s) HW_LAMBDA {
+                                         const T lse = queries.lse[row0 + r], rest = queries.rest[row0 + r];
+                                         const int64_t key = g + v * W<T>, at = r * tile_keys + key;
+                                         store<T>(p + at, weight<seen>(s, at, lse, rest, r, key));
+                                     });
+        for (int64_t g = 0; g < keys.padded; g += group)
+            columns_of_product<T, 3>(rows_of(g), dout, keys.v_turned + g * d_v, group, all_of(call->d_v),
+                                     [&, g](int64_t r, int v, Vec<T> dp) HW_LAMBDA {
+                                         const int64_t at = r * tile_keys + g + v * W<T>;
+                                         const Vec<T> here = load<T>(p + at),
+                                                      slope = here * (dp - queries.delta[row0 + r]);
+                                         // What has no weight is not read.
+                                         store<T>(ds + at, here == T(0) ? Vec<T>{} : slope);
+                                     });
+    }
+
+    // The weights of row r on the keys of a vector, from `key` of the block on.
+    template <Seen seen> HW_INLINE Vec<T> weight(Vec<T> s, int64_t at, T lse, T rest, int64_t r, int64_t key) {
+        if constexpr (seen == Seen::all) return exp2_or_zero<T>(s - lse - rest);
+        if constexpr (seen == Seen::range) {
+            IVec<T> here;
+            HW_EACH(i, 0, W<T>) here[i] = i;
+            here += static_cast<typename Shape<T>::Int>(key);
+            return ((here >= reads_from[r]) & (here < reads_to[r])) ? exp2<T>(s - lse - rest) : Vec<T>{};
+        }
+        const Vec<T> added = load<T>(bias + at);
+        if (cap > 0) {
+            const Vec<T> bent = tanh<T>(s / cap);
+            s = bent * cap;
+            store<T>(bias + at, T(1) - bent * bent);
+        }
+        return added == -infinity<T> ? Vec<T>{} : exp2<T>(s + added - lse - rest);
+    }
+
+    // Fills `bias`; false where all of it is −∞.
+    bool see(const Queries<T> &queries, const Keys<T> &keys) {
+        IVec<T> seen{};
+        for (int64_t r = 0; r < rows; ++r) {
+            T *const row = bias + r * tile_keys;
+            for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, splat<T>(-infinity<T>));
+            if (reads_from[r] >= reads_to[r]) continue;
+            see_row(row, queries.mask[row0 + r], keys.start, reads_from[r], reads_to[r]);
+            for (int64_t j = 0; j < keys.padded; j += W<T>) seen |= load<T>(row + j) != -infinity<T>;
+        }
+        return any<T>(seen);
+    }
+
+    void see_row(T *row, const char *mask, int64_t start, int64_t from, int64_t to) const {
+        constexpr T log2e = static_cast<T>(1.4426950408889634074);
+        const hw_array &array = call->mask;
+        if (!mask) {
+            for (int64_t j = from; j < to; ++j) row[j] = 0;
+        } else if (array.type == HW_BOOL && array.column == 1) {
+            for (int64_t j = from; j < to; ++j) row[j] = mask[start + j] ? T(0) : -infinity<T>;
+        } else if (array.type == HW_BOOL) {
+            for (int64_t j = from; j < to; ++j) row[j] = mask[(start + j) * array.column] ? T(0) : -infinity<T>;
+        } else if ((array.type == HW_FLOAT64) == (sizeof(T) == 8)) {
+            T some[tile_keys + W<T>];
+            read_padded(some, array, mask + (start + from) * array.column, to - from);
+            for (int64_t j = from; j < to; ++j) row[j] = some[j - from] * log2e;
+        } else {
+            for (int64_t j = from; j < to; ++j) row[j] = read_bias<T>(array, mask + (start + j) * array.column) * log2e;
+        }
+    }
+};
+
+} // namespace headwork::HW_CPU
+#endif

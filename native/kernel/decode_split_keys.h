@@ -1,0 +1,150 @@
+// Flash-decoding, split over keys: a call worked row by row, few queries on many keys, its parts combined at the end.
+#ifndef HEADWORK_KERNEL_DECODE_SPLIT_KEYS_H
+#define HEADWORK_KERNEL_DECODE_SPLIT_KEYS_H
+
+#include "decode_microkernel.h"
+#include "epilogue.h"
+#include "work_queue.h"
+
+namespace headwork::HW_CPU {
+
+constexpr int64_t few_groups = 256; // with fewer than these, the keys are cut, whatever the number of threads
+constexpr int64_t least_row_part = 512;
+
+// Few queries in every batch item, and keys and values that can be read as whole vectors.
+template <class T> bool suits_rows(const hw_attention &of) {
+    const auto whole = [](const hw_array &array, int64_t width) {
+        const int64_t size = array.type == HW_FLOAT64 ? 8 : array.type == HW_FLOAT32 ? 4 : 2;
+        return array.column == size && width % W<T> == 0;
+    };
+    // A log-sum-exp finer than the sums is for gradients, which work the scores out again as panels do, to the last
+    // bit.
+    if (of.lse.data && of.lse.type == HW_FLOAT64 && sizeof(T) == 4) return false;
+    int64_t tokens = of.spans ? 0 : of.tokens;
+    for (int64_t b = 0, items = of.spans ? batch_items(of) : 0; b < items; ++b)
+        tokens = most(tokens, of.spans[b].tokens);
+    return tokens * (of.heads / of.kv_heads) <= max_rows && whole(of.k, of.d_k) && whole(of.v, of.d_v) &&
+           !of.weights.data;
+}
+
+template <class T> struct RowCall {
+    const hw_attention &of;
+    int64_t groups = batch_items(of) * of.kv_heads;
+    int64_t parts =
+        groups == 0 ? 1 : most<int64_t>(1, least((few_groups + groups - 1) / groups, of.keys / least_row_part));
+    Team<T> team{groups * parts, parts, RowState<T>::size(of.d_v)};
+};
+
+template <class T> struct RowWorker {
+    RowCall<T> &call;
+    const hw_attention &of = call.of;
+    RowBlock<T> block{};
+    T *memory_of_state = nullptr;
+    typename Shape<T>::Wider *wide = nullptr;
+
+    int64_t carve(char *memory) {
+        Carve from{memory};
+        block.call = &of;
+        block.q = from.take<T>(max_rows * of.d_k);
+        block.p = from.take<T>(max_rows * word);
+        memory_of_state = from.take<T>(RowState<T>::size(of.d_v));
+        wide = from.take<typename Shape<T>::Wider>(of.d_v);
+        return from.used;
+    }
+
+    void work(int64_t index) {
+        const int64_t result = index / call.parts, part = index % call.parts;
+        const Group group(of, result / of.kv_heads, result % of.kv_heads);
+        T *const memory = call.parts > 1 ? call.team.state(result, part) : memory_of_state;
+        const RowState<T> state(memory, of.d_v);
+        begin(group, memory, state);
+        const int64_t each = ((group.span.keys + call.parts - 1) / call.parts + word - 1) / word * word;
+        int64_t first = group.span.keys, last = 0;
+        for (int r = 0; r < block.rows; ++r) {
+            if (block.lane[r].first == block.lane[r].last) continue;
+            first = least(first, block.lane[r].first);
+            last = most(last, block.lane[r].last);
+        }
+        first = most(first / word * word, part * each);
+        last = least(last, (part + 1) * each);
+        with_type<T>(of.k.type, [&](auto k) {
+            with_type<T>(of.v.type, [&](auto v) {
+                for (int64_t start = first; start < last; start += word)
+                    work_rows<T, typename decltype(k)::Type, typename decltype(v)::Type>(
+                        state, block, group, start, least(word, last - start), most<int64_t>(0, last - start - word));
+            });
+        });
+        if (call.parts == 1) return finish(group, state);
+        if (!call.team.last_of(result)) return;
+        const RowState<T> sum(call.team.state(result, 0), of.d_v);
+        for (int64_t other = 1; other < call.parts; ++other)
+            add(sum, RowState<T>(call.team.state(result, other), of.d_v));
+        finish(group, sum);
+    }
+
+  private:
+    void begin(const Group &group, T *memory, RowState<T> state) {
+        const T factor = static_cast<T>(of.scale * 1.4426950408889634074);
+        block.rows = static_cast<int>(group.lanes);
+        group.lanes_from(block.lane, 0, group.lanes);
+        for (int64_t i = 0; i < RowState<T>::size(of.d_v); ++i) memory[i] = 0;
+        for (int64_t i = 0; i < max_rows * of.d_k; ++i) block.q[i] = 0;
+        for (int r = 0; r < block.rows; ++r) {
+            state.top[r] = -infinity<T>;
+            T *const q = block.q + r * of.d_k;
+            with_type<T>(of.q.type, [&](auto stored) {
+                read_row<T, typename decltype(stored)::Type>(q, block.lane[r].q, of.q.column, of.d_k);
+            });
+            for (int64_t c = 0; c < of.d_k; ++c) q[c] *= factor;
+        }
+    }
+
+    // The rows of `state` += those of another part.
+    void add(RowState<T> state, RowState<T> other) const {
+        for (int r = 0; r < block.rows; ++r) {
+            const T a = state.top[r], b = other.top[r], top = most(a, b);
+            const T scale_a = a == -infinity<T> ? 0 : exp2<T>(splat<T>(a - top))[0];
+            const T scale_b = b == -infinity<T> ? 0 : exp2<T>(splat<T>(b - top))[0];
+            // A sum that is NaN says that a score overflowed, also where nothing else was read.
+            const bool lost = state.sum[r] != state.sum[r] || other.sum[r] != other.sum[r];
+            state.sum[r] = lost ? static_cast<T>(__builtin_nan("")) : state.sum[r] * scale_a + other.sum[r] * scale_b;
+            state.top[r] = top;
+            T *const o = state.o + r * of.d_v;
+            const T *const added = other.o + r * of.d_v;
+            for (int64_t c = 0; c < of.d_v; c += W<T>)
+                store<T>(o + c, load<T>(o + c) * scale_a + load<T>(added + c) * scale_b);
+        }
+    }
+
+    void finish(const Group &group, RowState<T> state) {
+        for (int r = 0; r < block.rows; ++r) {
+            const Lane &lane = block.lane[r];
+            const T sum = state.sum[r], inverse = sum == 0 ? 0 : 1 / sum;
+            T *const o = state.o + r * of.d_v;
+            bool odd = sum - sum != 0;
+            for (int64_t c = 0; c < of.d_v; ++c) {
+                o[c] *= inverse;
+                odd = odd || o[c] - o[c] != 0;
+            }
+            if (odd) {
+                CarefulRow<T>{group, lane}.work(wide);
+                continue;
+            }
+            with_type<T>(of.out.type, [&](auto stored) {
+                write_row<T, typename decltype(stored)::Type>(lane.out, of.out.column, o, of.d_v);
+            });
+            if (lane.lse) write_lse<T>(of.lse, lane.lse, log_sum(state.top[r], sum));
+        }
+    }
+};
+
+template <class T> int forward_in_rows(const hw_attention &of, int threads) {
+    RowCall<T> call{of};
+    if (!call.team.reserve(call.groups)) return 1;
+    const double work = static_cast<double>(call.groups * (of.heads / of.kv_heads) * of.tokens) *
+                        static_cast<double>(of.keys * (of.d_k + of.d_v));
+    return run_team<RowWorker<T>>(call, threads, work);
+}
+
+} // namespace headwork::HW_CPU
+#endif

@@ -1,0 +1,119 @@
+// Problem geometry (strides, grouped heads, causal and window ranges): a call, seen one batch item and one SIMD lane at
+// a time.
+#ifndef HEADWORK_KERNEL_LANES_H
+#define HEADWORK_KERNEL_LANES_H
+
+#include "convert.h"
+
+namespace headwork::HW_CPU {
+
+constexpr int64_t key_block = 128; // keys worked at once: their weights and values stay in the first-level cache
+constexpr int64_t word = 32;       // keys whose visibility fits one word
+
+// One query head at one token: where it reads and writes, and the keys [first, last) it may read.
+struct Lane {
+    const char *q, *mask;
+    char *out, *lse, *weights;
+    int64_t first, last;
+};
+
+HW_INLINE int64_t batch_offset(const hw_array &array, const int64_t (&at)[HW_BATCH_AXES]) {
+    int64_t offset = 0;
+    for (int axis = 0; axis < HW_BATCH_AXES; ++axis) offset += at[axis] * array.batch[axis];
+    return offset;
+}
+
+HW_INLINE int64_t batch_items(const hw_attention &call) {
+    int64_t items = 1;
+    for (int64_t size : call.batch) items *= size;
+    return items;
+}
+
+// The place of a batch item on every batch axis, the last fastest.
+HW_INLINE void batch_place(const hw_attention &call, int64_t item, int64_t (&at)[HW_BATCH_AXES]) {
+    for (int axis = HW_BATCH_AXES - 1; axis >= 0; --axis) {
+        at[axis] = item % call.batch[axis];
+        item /= call.batch[axis];
+    }
+}
+
+HW_INLINE hw_span span_of(const hw_attention &call, int64_t item) {
+    return call.spans ? call.spans[item] : hw_span{0, call.tokens, 0, call.keys, call.offset};
+}
+
+// One batch item and one key head: the queries of every head in the group that reads it are its lanes, the heads of
+// one token side by side, so that neighbouring lanes read nearly the same keys.
+struct Group {
+    const hw_attention *call;
+    hw_span span;
+    int64_t heads, lanes, head0;
+    const char *k, *v;
+    int64_t q, out, mask, lse, weights; // offsets in bytes of this batch item
+
+    Group(const hw_attention &of, int64_t item, int64_t kv_head) : call(&of), span(span_of(of, item)) {
+        int64_t at[HW_BATCH_AXES];
+        batch_place(of, item, at);
+        heads = of.heads / of.kv_heads;
+        head0 = kv_head * heads;
+        lanes = heads * span.tokens;
+        k = of.k.data + batch_offset(of.k, at) + kv_head * of.k.head + span.key0 * of.k.row;
+        v = of.v.data + batch_offset(of.v, at) + kv_head * of.v.head + span.key0 * of.v.row;
+        q = batch_offset(of.q, at);
+        out = batch_offset(of.out, at);
+        mask = batch_offset(of.mask, at);
+        lse = batch_offset(of.lse, at);
+        weights = batch_offset(of.weights, at);
+    }
+
+    static char *place(const hw_array &array, int64_t offset, int64_t head, int64_t row) {
+        return array.data ? array.data + offset + head * array.head + row * array.row : nullptr;
+    }
+
+    // Writes `count` lanes from lane `from` on.
+    void lanes_from(Lane *lanes, int64_t from, int64_t count) const {
+        int64_t token = from / heads, head = from % heads;
+        for (int64_t i = 0; i < count; ++i) {
+            lanes[i] = i < heads ? lane(token, head) : following(lanes[i - heads], token);
+            if (++head < heads) continue;
+            head = 0;
+            ++token;
+        }
+    }
+
+    // One token of one head of the group.
+    Lane lane(int64_t token, int64_t of_group) const {
+        const int64_t head = head0 + of_group;
+        const int64_t row = span.token0 + token;
+        Lane lane;
+        lane.q = place(call->q, q, head, row);
+        lane.mask = place(call->mask, mask, head, row);
+        lane.out = place(call->out, out, head, row);
+        lane.lse = place(call->lse, lse, head, row);
+        lane.weights = place(call->weights, weights, head, row);
+        see(lane, token);
+        return lane;
+    }
+
+  private:
+    // The lane of the same head one token on.
+    Lane following(Lane lane, int64_t token) const {
+        lane.q += call->q.row;
+        lane.mask += call->mask.row;
+        lane.out += call->out.row;
+        lane.lse += call->lse.row;
+        lane.weights += call->weights.row;
+        see(lane, token);
+        return lane;
+    }
+
+    // The keys that a token may read.
+    void see(Lane &lane, int64_t token) const {
+        const int64_t position = token + span.offset;
+        lane.first = call->left < 0 ? 0 : most<int64_t>(0, position - call->left);
+        lane.last = call->right < 0 ? span.keys : least<int64_t>(span.keys, position + call->right + 1);
+        if (lane.last <= lane.first) lane.first = lane.last = 0;
+    }
+};
+
+} // namespace headwork::HW_CPU
+#endif

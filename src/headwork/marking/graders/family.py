@@ -1,0 +1,84 @@
+"""The sheets of a class: one for everybody, or a folder with one for each student."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from headwork.errors import HeadworkError
+from headwork.sheets.load import parse_sheet
+from headwork.sheets.sheet import Sheet
+from headwork.sheets.shelf import built_in, text_of
+
+
+@dataclass(frozen=True)
+class Family:
+    """Sheets by name, as they are written."""
+
+    texts: Mapping[str, str]
+
+    def sheet(self, name: str) -> Sheet:
+        return parse_sheet(self.texts[name], name)
+
+    @property
+    def first(self) -> Sheet:
+        return self.sheet(next(iter(self.texts)))
+
+    def name_for(self, *known_as: str) -> str:
+        """Whose sheet is whose: the one that is called after the student, else one drawn by the student's name.
+
+        The same student gets the same sheet wherever the draw is made.
+
+        >>> Family({"ada": "", "bob": ""}).name_for("Ada@example.org")
+        'ada'
+        """
+        called = {name.casefold(): name for name in self.texts}
+        for name in known_as:
+            for spelled in (name.strip().casefold(), name.strip().casefold().partition("@")[0]):
+                if spelled in called:
+                    return called[spelled]
+        first = known_as[0].strip().casefold() if known_as else ""
+        return self.numbered(int.from_bytes(sha256(first.encode()).digest()[:8], "big"))
+
+    def numbered(self, seed: int) -> str:
+        """The sheet that a platform's random number stands for."""
+        return list(self.texts)[seed % len(self.texts)]
+
+
+def load_family(source: str | Path) -> Family:
+    """A built-in sheet, a file, or a folder of files."""
+    if str(source) in built_in():
+        return _checked({str(source): text_of(str(source))})
+    path = Path(source)
+    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    if not files:
+        raise HeadworkError(f"{path} holds no sheets; give a folder of .toml files, such as `headwork new` writes")
+    return _checked({file.stem: _read(file) for file in files})
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except FileNotFoundError:
+        raise HeadworkError(f"there is no sheet '{file}'; give a path or one of: {', '.join(built_in())}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise HeadworkError(f"{file} cannot be read as a sheet: {error}") from None
+
+
+def _checked(texts: Mapping[str, str]) -> Family:
+    """Every sheet can be read, and all ask for the same answers: a package has one set of fields."""
+    from headwork.marking.graders.fields import fields
+
+    family = Family(texts)
+    asked = {name: fields(family.sheet(name)) for name in texts}
+    first, *others = texts
+    if not asked[first]:
+        raise HeadworkError(
+            f"{first} asks for nothing that can be marked; give it a part of kind value, shape or count"
+        )
+    for name in others:
+        if asked[name] != asked[first]:
+            raise HeadworkError(f"{name} does not ask for what {first} asks for; put sheets of one form into a folder")
+    return family

@@ -1,0 +1,64 @@
+"""What a sheet asks for, as fields of a form: a name, a shape, its points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from headwork.marking.answers import Answers
+from headwork.marking.mark import Marker
+from headwork.marking.marks import AnswerMark, PartMark
+from headwork.sheets.sheet import Sheet
+
+
+@dataclass(frozen=True)
+class Field:
+    """One answer. `part` is the label as marks have it; a shape or a count is one line of text, and has no rows."""
+
+    part: str
+    name: str
+    points: Fraction
+    rows: int = 0
+    columns: int = 0
+
+    @property
+    def word(self) -> str:
+        """The field as a name that every platform takes: a_Q_1, 2_b_scores_1_2_1.
+
+        >>> Field("2.b", "scores_1[2,1]", Fraction(1)).word
+        'p2_b_scores_1_2_1'
+        """
+        plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in f"{self.part}_{self.name}").strip("_")
+        return f"p{plain}" if plain[0].isdigit() else plain
+
+
+def fields(sheet: Sheet) -> tuple[Field, ...]:
+    """Every answer that can be marked, in order."""
+    marker = Marker(sheet)
+    shapes = dict(_shapes(marker))
+    return tuple(
+        Field(part.label, answer.name, most, *shapes[part.label, answer.name])
+        for part in marker.mark(Answers("")).parts
+        for answer, _, most in shares(part)
+    )
+
+
+def _shapes(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
+    for number, problem in enumerate(marker.problems, 1):
+        prefix = f"{number}." if len(marker.problems) > 1 else ""
+        for part in problem.problem.parts:
+            for question in problem.asked.get(part.label, ()):
+                found, (rows, columns) = question.found, (0, 0)
+                if part.kind == "value":
+                    rows, columns = problem.ready.shape[found.step][-2:]
+                    rows = rows if found.row is None else 1
+                    columns = columns if found.column is None else 1
+                yield (prefix + part.label, question.name), (rows, columns)
+
+
+def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:
+    """A part's points shared out among its answers: what each earned, of what."""
+    entries = sum(answer.entries for answer in part.answers)
+    each = part.max_score / entries if entries else Fraction(0)
+    return [(answer, each * answer.right, each * answer.entries) for answer in part.answers]

@@ -1,0 +1,100 @@
+"""The operations that only mistakes need, and the tables that have a rule for them beside the eight.
+
+A mistaken graph is read with these tables wherever it is read: for its shapes, its values, its exact numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from headwork.errors import HeadworkError
+from headwork.graph import Rules, Step, read
+from headwork.numbers.closed import Exact
+from headwork.numbers.surd import Real
+from headwork.ops import Add, Op, Shape, Softmax
+from headwork.readings import exact, values
+from headwork.readings import shapes as readings
+from headwork.readings.exact import HIDDEN, Hidden, Matrix
+from headwork.readings.values import Array
+
+NOISE = 1e-13  # of float64, where numbers cancel
+
+
+@dataclass(frozen=True)
+class ZeroHidden(Op):
+    """left + mask, with a 0 in place of what the mask hides."""
+
+    takes = 2
+
+
+@dataclass(frozen=True)
+class HideOthers(Op):
+    """left + mask, with everything hidden but what the mask hides."""
+
+    takes = 2
+
+
+@dataclass(frozen=True)
+class Share(Op):
+    """s/Σs along an axis: what is left of a softmax without the exponential."""
+
+    axis: int | None = -1
+
+
+OPERATIONS: tuple[type[Op], ...] = (ZeroHidden, HideOthers, Share)
+
+
+def shapes(last: Step) -> dict[Step, Shape]:
+    """The shape of every step of a graph that may hold mistakes."""
+    return read(last, SHAPES)
+
+
+def _exact_share(step: Step, scores: Matrix) -> Matrix:
+    assert isinstance(step.op, Share)
+    return exact.shared_out(_exact_shares, step.op.axis, scores)
+
+
+def _exact_shares(numbers: Sequence[Real | None]) -> list[Exact]:
+    total = sum((s for s in numbers if s is not None), Fraction(0))
+    if not total:
+        raise HeadworkError("without the exponential these scores cannot be shared out: they sum to 0")
+    return [Fraction(0) if s is None else s / total for s in numbers]
+
+
+def _share(step: Step, scores: Array) -> Array:
+    """A sum of 0 leaves no number, so NaN. What rounding leaves of a sum of 0, such as of 1/√3 − 1/√3, is 0."""
+    assert isinstance(step.op, Share)
+    axis = (-2, -1) if step.op.axis is None else step.op.axis
+    visible = np.where(np.isneginf(scores), 0.0, scores)
+    total = np.sum(visible, axis=axis, keepdims=True)
+    noise = NOISE * np.sum(np.abs(visible), axis=axis, keepdims=True)
+    shares: Array = np.divide(visible, total, out=np.full_like(visible, np.nan), where=np.abs(total) > noise)
+    return shares
+
+
+SHAPES: Rules[Shape] = {
+    **readings.SHAPES,
+    ZeroHidden: readings.SHAPES[Add],
+    HideOthers: readings.SHAPES[Add],
+    Share: readings.SHAPES[Softmax],
+}
+VALUES: Rules[Array] = {
+    **values.VALUES,
+    ZeroHidden: lambda step, left, mask: np.where(np.isneginf(mask), 0.0, left + mask),
+    HideOthers: lambda step, left, mask: np.where(np.isneginf(mask), left, -np.inf),
+    Share: _share,
+}
+EXACT: Rules[Matrix] = {
+    **exact.EXACT,
+    ZeroHidden: lambda step, left, mask: exact.by_entry(
+        lambda a, b: Fraction(0) if isinstance(b, Hidden) else exact.plus(a, b), left, mask
+    ),
+    HideOthers: lambda step, left, mask: exact.by_entry(
+        lambda a, b: a if isinstance(b, Hidden) else HIDDEN, left, mask
+    ),
+    Share: _exact_share,
+}

@@ -1,0 +1,69 @@
+"""Whether a sum of fractions of exponentials is a plain number, though none of the fractions is one.
+
+A plain number stays what it is when every exponent is multiplied by the same t, for e^(ts) obeys the same laws as eˢ.
+So two values of t, in float64, tell almost every sum at once that it is none: t = 0, where every exponential is 1,
+and t = ∞, where only e⁰ is left. What still looks like a plain number is brought over one denominator.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from headwork.numbers.enclosure import near
+from headwork.numbers.expsum import ZERO, Denominator, Fractions, over_one, ratio
+from headwork.numbers.quick import quick_fractions
+from headwork.numbers.surd import Real
+
+
+def constant(fractions: Fractions) -> Real | None:
+    """The plain number that the sum is; None when it is none."""
+    try:
+        if _moves(fractions):
+            return None
+    except ArithmeticError:  # too large or too small for float64
+        if _exactly(fractions, far=False) != _exactly(fractions, far=True):
+            return None
+    together = over_one(fractions)
+    if together is None:
+        return None
+    ((below, above),) = together.items()
+    return ratio(above, below)
+
+
+def _moves(fractions: Fractions) -> bool:
+    """Whether float64 sees the sum change from one t to another."""
+    level = level_doubt = far = far_doubt = 0.0
+    for below, above in fractions.items():
+        level_below, far_below = _coefficients(below)
+        total = doubt = 0.0
+        for coefficient in above.values():
+            value, error = near(coefficient)
+            total += value
+            doubt += error + abs(value) * 1e-15
+        level += total / level_below
+        level_doubt += 2 * doubt / level_below
+        if ZERO in above:
+            value, error = near(above[ZERO])
+            far += value / far_below
+            far_doubt += 2 * (error + abs(value) * 1e-15) / far_below
+    if abs(level - far) > level_doubt + far_doubt:
+        return True
+    spread = max(abs(near(s)[0]) for above in fractions for s, _ in above)
+    between, doubt = quick_fractions(fractions, 1 / spread)
+    return abs(level - between) > level_doubt + doubt
+
+
+@lru_cache(maxsize=4096)
+def _coefficients(below: Denominator) -> tuple[float, float]:
+    """A denominator at t = 0 and at t = ∞."""
+    return sum(near(c)[0] for _, c in below), near(dict(below)[ZERO])[0]
+
+
+def _exactly(fractions: Fractions, far: bool) -> Real:
+    """The sum at t = ∞, or at t = 0."""
+    total: Real = ZERO
+    for below, above in fractions.items():
+        upper = above.get(ZERO, ZERO) if far else sum(above.values(), ZERO)
+        lower = dict(below)[ZERO] if far else sum((c for _, c in below), ZERO)
+        total = total + upper / lower
+    return total

@@ -1,0 +1,110 @@
+"""Sums of exponentials, Σ c·eˢ, and sums of their fractions, Σ N/D; c and s are real and algebraic.
+
+Exponentials of different algebraic numbers are linearly independent over the algebraic numbers (Lindemann-Weierstrass).
+So a sum of them, like terms collected, is 0 only when nothing is left in it; and N/D is a plain number exactly when
+N is a multiple of D. The exponent 0 is the largest of every denominator, as the softmax has it, and the coefficients
+there are positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from headwork.numbers.enclosure import Interval, enclose, largest
+from headwork.numbers.surd import Real
+
+ExpSum = Mapping[Real, Real]  # exponent → coefficient
+Denominator = frozenset[tuple[Real, Real]]
+Fractions = Mapping[Denominator, ExpSum]  # Σ N/D
+
+ZERO, ONE = Fraction(0), Fraction(1)
+UNIT: Denominator = frozenset({(ZERO, ONE)})  # the denominator 1
+
+MOST_PRODUCTS = 20_000  # a common denominator that takes more is not made
+MOST_ROUNDS = 8  # of taking out exponentials that cancel
+
+
+def accumulate(total: dict[Real, Real], terms: Iterable[tuple[Real, Real]]) -> None:
+    for exponent, coefficient in terms:
+        summed = total.get(exponent, ZERO) + coefficient
+        if summed:
+            total[exponent] = summed
+        else:
+            total.pop(exponent, None)
+
+
+def product(left: ExpSum, right: ExpSum) -> dict[Real, Real]:
+    total: dict[Real, Real] = {}
+    accumulate(total, ((s + t, c * d) for s, c in left.items() for t, d in right.items()))
+    return total
+
+
+def ratio(above: ExpSum, below: Denominator) -> Real | None:
+    """c when above = c·below, else None."""
+    if not above:
+        return ZERO
+    if len(above) != len(below):
+        return None
+    found: Real | None = None
+    for exponent, coefficient in below:
+        if exponent not in above:
+            return None
+        here = above[exponent] / coefficient
+        if found is not None and here != found:
+            return None
+        found = here
+    return found
+
+
+def over_one(fractions: Fractions) -> Fractions | None:
+    """The same sum over one denominator, the product of all; None where that is too long."""
+    above: dict[Real, Real] = {}
+    below: dict[Real, Real] = {ZERO: ONE}
+    for denominator, numerator in fractions.items():
+        factor = dict(denominator)
+        if len(factor) * (len(above) + len(below)) + len(numerator) * len(below) > MOST_PRODUCTS:
+            return None
+        above = product(above, factor)
+        accumulate(above, product(numerator, below).items())
+        below = product(below, factor)
+    return {frozenset(below.items()): above}
+
+
+def cancelled(fractions: Fractions) -> Fractions:
+    """The same sum, the largest exponential taken out of all fractions as long as it adds up to 0.
+
+    1 − 1/(1 + e⁻⁹) becomes e⁻⁹/(1 + e⁻⁹): no precision is spent on digits that cancel.
+    """
+    for _ in range(MOST_ROUNDS):
+        top = largest(s for above in fractions.values() for s in above)
+        shares = {D: N[top] / dict(D)[ZERO] for D, N in fractions.items() if top in N}
+        if sum(shares.values(), ZERO):
+            break
+        fractions = {D: _without(N, D, top, shares.get(D, ZERO)) for D, N in fractions.items()}
+        fractions = {D: N for D, N in fractions.items() if N}
+    return fractions
+
+
+def _without(above: ExpSum, below: Denominator, exponent: Real, share: Real) -> ExpSum:
+    """N − c·eˢ·D, which over D is N/D − c·eˢ."""
+    rest = dict(above)
+    if share:
+        accumulate(rest, ((s + exponent, -c * share) for s, c in below))
+    return rest
+
+
+def enclose_fractions(fractions: Fractions, iv: Any) -> Interval:
+    """An interval around the sum; every exponential is worked out once."""
+    exponentials: dict[Real, Interval] = {}
+
+    def evaluate(terms: Iterable[tuple[Real, Real]]) -> Interval:
+        total = iv.mpf(0)
+        for s, c in terms:
+            if s not in exponentials:
+                exponentials[s] = iv.exp(enclose(s, iv))
+            total += exponentials[s] if c == 1 else enclose(c, iv) * exponentials[s]
+        return total
+
+    return sum((evaluate(N.items()) / evaluate(D) for D, N in fractions.items()), iv.mpf(0))

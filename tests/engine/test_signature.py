@@ -1,0 +1,63 @@
+"""What may be asked stands in several places, the signature, the types and the short way: none may forget an option."""
+
+import inspect
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwork.engine import MultiHead, attention, attention_varlen
+from headwork.engine.arguments import Options
+from headwork.engine.layer import CallOptions
+from headwork.engine.varlen import PackedOptions
+
+X = np.ones((2, 4, 8), np.float32)
+# For every option a value that asks for something.
+ASKED: dict[str, Any] = {
+    "mask": np.ones((4, 4), bool),
+    "causal": "top_left",
+    "offset": 1,
+    "window": (1, 1),
+    "scale": 2.0,
+    "softcap": 3.0,
+    "lengths": 2,
+    "layout": "bshd",
+    "return_lse": True,
+    "return_weights": True,
+    "threads": 1,
+    "out": np.empty_like(X),
+}
+
+
+def options_of(function: Any) -> dict[str, inspect.Parameter]:
+    found = inspect.signature(function).parameters
+    return {name: p for name, p in found.items() if p.kind is p.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", options_of(attention))
+def test_no_option_is_dropped_on_the_short_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that asks for anything must not reach the kernel's entry that knows of nothing."""
+    asked = {name: ASKED[name]}
+    asked |= {"window": (1, 1)} if name == "offset" else {}
+    taken = []
+    fake = SimpleNamespace(plain=lambda *_: taken.append("short"), forward=lambda *_: taken.append("long"))
+    monkeypatch.setattr(sys.modules["headwork.engine.attention"], "kernel", fake)
+    attention(X, X, X)
+    assert taken == ["short", "long"]  # it says None here, and the long way follows
+    taken.clear()
+    attention(X, X, X, **asked)
+    assert taken == ["long"]
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "returned"),
+    [
+        (attention, Options, {"return_lse", "return_weights"}),
+        (attention_varlen, PackedOptions, {"return_lse"}),
+        (MultiHead.__call__, CallOptions, {"return_weights"}),
+    ],
+)
+def test_the_types_know_every_option(function: Any, options: Any, returned: set[str]) -> None:
+    assert set(options.__annotations__) | returned == set(options_of(function))

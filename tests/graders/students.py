@@ -1,0 +1,93 @@
+"""Four students and a fifth: everything right, a slip carried on, nothing, something unreadable, a mistake by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from headwork.graph import Step
+from headwork.marking.answers import Answers
+from headwork.marking.mark import Marker, ProblemMarker
+from headwork.marking.marks import Marks
+from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.evidence import view
+from headwork.mistakes.predict import Graph
+from headwork.readings.values import Array
+from headwork.sheets.sheet import Sheet
+
+PLACES = 4  # two more than are asked for
+Parts = dict[str, dict[str, Any]]
+
+
+def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None) -> Parts:
+    """Every answer to four places, each worked out from the ones before it as they were written down."""
+    marker = Marker(sheet)
+    parts: Parts = {}
+    for number, problem in enumerate(marker.problems, 1):
+        prefix = f"{number}." if len(marker.problems) > 1 else ""
+        slip_here = slip
+        for label, name, written in _worked(problem, slip_here, mistake):
+            parts.setdefault(prefix + label, {})[name] = [[_text(x) for x in row] for row in written]
+    return parts
+
+
+def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator[tuple[str, str, Array]]:
+    right = Graph(problem.ready.last)
+    mistaken = (
+        Graph(CATALOGUE[mistake].made_in(problem.ready.last)[0], problem.ready.last) if mistake is not None else right
+    )
+    own: dict[Step, Array] = {}
+    for part in problem.problem.parts:
+        if part.kind != "value":
+            continue
+        handed = {step: problem.near[part.label][step] for step in problem.handed[part.label]}
+        for question in problem.asked[part.label]:
+            step = question.found.step
+            value = mistaken.predict(step, {**handed, **{s: a for s, a in own.items() if s is not step}})
+            assert value is not None
+            written = np.round(value, PLACES)
+            if slip:
+                written[0, 0] += 1
+                slip = False
+            own[step] = written
+            yield part.label, question.name, view(question.found, written)
+
+
+def _text(number: float) -> str:
+    return "-inf" if np.isneginf(number) else f"{number + 0.0:.{PLACES}f}"
+
+
+def four(sheet: Sheet) -> dict[str, Parts]:
+    """Those whom every package has to mark as `headwork mark` does."""
+    right = parts_of(sheet)
+    label, names = next(iter(right.items()))
+    name = next(iter(names))
+    unreadable = {**right, label: {**names, name: [["1", "oops"], ["2"]]}}
+    return {"right": right, "slipped": parts_of(sheet, slip=True), "blank": {}, "malformed": unreadable}
+
+
+def marks_of(sheet: Sheet, parts: Parts) -> Marks:
+    """What `headwork mark` gives."""
+    return Marker(sheet).mark(Answers("student", parts))
+
+
+def toml(parts: Parts) -> str:
+    lines = []
+    for label, answers in parts.items():
+        lines.append(f'["{label}"]')
+        for name, rows in answers.items():
+            lines.append(f'"{name}" = [{", ".join("[" + ", ".join(map(repr, row)) + "]" for row in rows)}]')
+    return "\n".join(lines) + "\n"
+
+
+def notebook_cells(parts: Parts) -> list[str]:
+    return [
+        "\n".join([f"# part {label}", *(f"{name} = {_literal(rows)}" for name, rows in answers.items())])
+        for label, answers in parts.items()
+    ]
+
+
+def _literal(rows: list[list[str]]) -> str:
+    return "[" + ", ".join("[" + ", ".join(row) + "]" for row in rows) + "]"
