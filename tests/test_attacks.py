@@ -10,9 +10,8 @@ from time import perf_counter
 import pytest
 
 import headwork
-from headwork.render.html import working_html
 from headwork.render.json import working_json
-from headwork.render.terminal import working_text
+from headwork.render.save import rendered
 
 SHEETS = sorted((Path(__file__).parent / "attacks").glob("*.toml"))
 SECONDS = 2.0
@@ -25,9 +24,9 @@ def test_a_sheet_that_once_went_wrong(path: Path) -> None:
     start = perf_counter()
     try:
         working = headwork.solve(path)
-        page = " ".join(working_text(working).split())
+        page = " ".join(rendered(working, ".txt").split())
         assert json.loads(working_json(working))["schema"] == 1
-        assert working_html(working)
+        assert rendered(working, ".html")
         outcome = "says"
     except headwork.HeadworkError as error:
         page, outcome = str(error), "refused"

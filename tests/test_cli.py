@@ -15,7 +15,7 @@ import pytest
 
 import headwork
 from headwork.render.json import working_json
-from headwork.render.terminal import working_text
+from headwork.render.save import rendered
 from headwork.sheets.shelf import built_in
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,7 +47,7 @@ def matches(page: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", built_in())
 def test_the_whole_page_of_every_sheet(name: str) -> None:
-    matches(working_text(headwork.solve(name)), f"{name}.txt")
+    matches(rendered(headwork.solve(name), ".txt"), f"{name}.txt")
 
 
 def test_the_command_prints_that_page() -> None:
@@ -181,7 +181,7 @@ def test_every_command_explains_itself(command: str) -> None:
     ("command", "sheet", "words"),
     [
         ("shapes", "two-heads", "M          = joined·W_O         2×2"),
-        ("count", "two-heads", "operations in all:"),
+        ("count", "two-heads", "Operations in all:"),
         ("prove", "query-key-value", "∎"),
         ("moments", "query-key-value", "the only s > 0 that makes this 1"),
     ],

@@ -11,6 +11,7 @@ import pytest
 import headwork
 from headwork.configure import configuration
 from headwork.graph import Step, in_order
+from headwork.inline import sentence
 from headwork.ops import Given
 from headwork.readings.moments import moments
 from headwork.readings.shapes import shapes
@@ -54,10 +55,10 @@ def test_projections_of_different_inputs_around_zero_are_as_predicted() -> None:
 def test_what_has_no_closed_form_says_why() -> None:
     last = configuration("single_head", tokens=2, d_model=4)
     table = {step.role: m for step, m in moments(last, 0, 1).items()}
-    assert (table["scores"].variance, table["scores"].why_not) == (None, "both factors are made of X")
+    assert (table["scores"].variance, sentence(table["scores"].why_not)) == (None, "both factors are made of X")
     crossed = configuration("single_head", tokens=2, keys=2, d_model=4)
     off_centre = {step.role: m for step, m in moments(crossed, 1, 1).items()}
-    assert off_centre["scores"].why_not == "the terms of the sum are correlated unless the means are 0"
+    assert sentence(off_centre["scores"].why_not) == "the terms of the sum are correlated unless the means are 0"
 
 
 def test_the_public_table_prints() -> None:

@@ -209,7 +209,7 @@ def test_every_entry_is_told_from_where_it_came(drawn: Drawn) -> None:
             for j in range(len(row)):
                 came = origin(step, i, j, meaning)
                 assert came.result is row[j]
-                read_off = [meaning[s][r][c] for s, r, c in came.places]
+                read_off = [meaning[step.inputs[number]][r][c] for number, r, c in came.places]
                 named = [x for term in came.terms for x in term]
                 if isinstance(step.op, Given):
                     assert not came.terms

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import headwork
-from headwork.render.terminal import working_text
+from headwork.render.save import rendered
 from headwork.sheets.load import parse_sheet
 
 ROOT = Path(__file__).parent.parent
@@ -19,7 +19,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 def test_the_example_prints_what_the_readme_says() -> None:
     sheet, page = blocks("README.md", "toml")[0], blocks("README.md", "text")[0]
-    assert working_text(headwork.solve(parse_sheet(sheet, "two.toml"))) == page
+    assert rendered(headwork.solve(parse_sheet(sheet, "two.toml")), ".txt") == page
 
 
 def test_the_python_examples_run() -> None:

@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import pytest
 
-from headwork.mistakes import operations
 from headwork.maths import NODES
-from headwork.ops import OPS, Given, Op
+from headwork.mistakes import operations
+from headwork.ops import OPS, Op
 from headwork.readings.counts import COUNTS
 from headwork.readings.entries import ENTRIES
 from headwork.readings.exact import EXACT

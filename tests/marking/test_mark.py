@@ -290,7 +290,7 @@ def test_right_answers_to_new_sheets_are_never_called_wrong(number: int, places:
     parts: dict[str, dict[str, Any]] = {}
     for part in working.problems[0].parts:
         for step in part.steps:
-            if step.op is not None and step.role in part.part.find and step.value is not None:
+            if not step.given and step.role in part.part.find and step.value is not None:
                 name = step.role if step.head is None else f"{step.role}_{int(step.head) + 1}"
                 rows = [[decimal(x, places) for x in row if not isinstance(x, Hidden)] for row in step.value]
                 parts.setdefault(part.part.label, {})[name] = rows

@@ -35,7 +35,7 @@ def test_a_new_sheet_is_small_whole_and_lively(plan: Plan) -> None:
     for part in solve(sheet).problems[0].parts:
         for step in part.steps:
             value = np.asarray(step)
-            if step.role in ("Q", "K", "V", "scores") or step.op is None:
+            if step.role in ("Q", "K", "V", "scores") or step.given:
                 assert np.all((value == np.round(value)) | np.isneginf(value))
                 assert np.max(np.abs(value[np.isfinite(value)])) <= 40
             if step.role == "weights":

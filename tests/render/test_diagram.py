@@ -84,7 +84,7 @@ def test_every_arrow_has_its_shape(workings: dict[str, Working]) -> None:
     assert isinstance(diagram, Diagram)
     shown = labels(ElementTree.fromstring(draw(diagram).svg()))
     for equation in diagram.rows:
-        if equation.head in (0, None) and equation.op is not None and not equation.name.transposed:
+        if equation.head in (0, None) and not equation.given and not equation.name.transposed:
             assert sum(shape_text(equation.shape).replace("_", "") in label for label in shown) > 0
     assert shown.count("n×dh") >= 9  # Q, K, V of three heads
 
@@ -140,16 +140,15 @@ def test_png_shows_the_picture(tmp_path: Path) -> None:
 
 def test_the_same_picture_on_every_page(workings: dict[str, Working]) -> None:
     """HTML, PDF and notebook hold what `draw` draws."""
-    from headwork.render.html import working_html
-    from headwork.render.typst import working_typst
+    from headwork.render.save import rendered
     from headwork.render.typst_maths import string
 
     working = workings["thinking-machine"]
     picture = working.problems[0].picture
     assert picture is not None
     drawing = draw(picture).svg()
-    assert drawing in working_html(working)
-    assert string(drawing) in working_typst(working)
+    assert drawing in rendered(working, ".html")
+    assert string(drawing) in rendered(working, ".typ")
     assert re.search(r"Z<", drawing)
 
 

@@ -15,16 +15,10 @@ import pytest
 from headwork import HeadworkError, solve
 from headwork.render.blocks import BLOCKS
 from headwork.render.html import BLOCKS as HTML
-from headwork.render.html import working_html
 from headwork.render.latex import BLOCKS as LATEX
-from headwork.render.latex import working_latex
 from headwork.render.markdown import BLOCKS as MARKDOWN
-from headwork.render.markdown import working_markdown
-from headwork.render.page import LINES
-from headwork.render.save import FORMS
-from headwork.render.terminal import LINES as TERMINAL
+from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import working_typst
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -40,22 +34,18 @@ def test_every_format_has_every_block(table: dict[type, object]) -> None:
     assert set(table) == set(BLOCKS)
 
 
-def test_every_line_has_blocks() -> None:
-    assert set(LINES) == set(TERMINAL)
-
-
 @pytest.mark.parametrize("name", SHEETS)
 def test_whole_pages(name: str, workings: dict[str, Working], matches: Matches) -> None:
     working = workings[name]
-    matches(working_markdown(working), f"{name}.md")
-    matches(working_latex(working), f"{name}.tex")
-    matches(working_typst(working), f"{name}.typ")
+    matches(rendered(working, ".md"), f"{name}.md")
+    matches(rendered(working, ".tex"), f"{name}.tex")
+    matches(rendered(working, ".typ"), f"{name}.typ")
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_exact_text(name: str, workings: dict[str, Working]) -> None:
     """No −0.00, no 1.0 for 1, no hyphen for a minus sign, no bare underscore where a subscript belongs."""
-    page = working_html(workings[name])
+    page = rendered(workings[name], ".html")
     shown = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
     numbers = re.findall(r"<mo[^>]*>−</mo><mn>([^<]*)</mn>", shown)
     assert not [n for n in numbers if re.fullmatch(r"0(\.0+)?", n)]
@@ -114,7 +104,7 @@ def grey(picture: bytes) -> tuple[int, list[bytes]]:
     return width, [pixels[i * width : (i + 1) * width] for i in range(height)]
 
 
-@pytest.mark.parametrize("ending", [e for e in FORMS if e not in (".png", ".pdf", ".ipynb")])
+@pytest.mark.parametrize("ending", [e for e in (*PAGES, *DATA) if e not in (".png", ".pdf", ".ipynb")])
 def test_saving_twice_gives_the_same_file(ending: str, workings: dict[str, Working], tmp_path: Path) -> None:
     one, other = tmp_path / f"one{ending}", tmp_path / f"other{ending}"
     workings["thinking-machine"].save(one)
@@ -141,7 +131,7 @@ def nasty() -> Working:
 
 
 def test_text_stays_text_in_html() -> None:
-    page = working_html(nasty())
+    page = rendered(nasty(), ".html")
     assert "<b>&quot;q" not in page
     assert "</script><b>" not in page
     seen = Text()
@@ -169,7 +159,7 @@ class Text(HTMLParser):
 
 
 def test_text_stays_text_in_latex(tmp_path: Path) -> None:
-    (tmp_path / "page.tex").write_text(working_latex(nasty()), "utf-8")
+    (tmp_path / "page.tex").write_text(rendered(nasty(), ".tex"), "utf-8")
     compiled_latex(tmp_path)
 
 
@@ -181,7 +171,7 @@ def test_text_stays_text_in_pdf(tmp_path: Path) -> None:
 
 
 def test_text_stays_text_in_markdown() -> None:
-    page = working_markdown(nasty())
+    page = rendered(nasty(), ".md")
     assert "<b>" not in page.replace(r"\<b\>", "")
     assert r"\[l\](u)" in page
 

@@ -8,26 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from headwork.render.blank import answers_only, blank, fade
-from headwork.render.html import working_html
 from headwork.render.json import working_json
-from headwork.render.latex import working_latex
-from headwork.render.markdown import working_markdown
-from headwork.render.save import FORMS
-from headwork.render.terminal import working_text
-from headwork.render.typst import working_typst
+from headwork.render.papers import answers_only, blank, fade
+from headwork.render.save import DATA, PAGES, rendered
 from headwork.sheets.shelf import built_in
 from headwork.working import Equation, Room, Unfilled, Working
 from tests.render.conftest import require
 from tests.test_cli import run
 
 Matches = Callable[[str, str], None]
-WRITERS = [working_text, working_markdown, working_latex, working_typst, working_html]
+WRITTEN = (".txt", ".md", ".tex", ".typ", ".html")
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_question_paper_holds_no_answer(write: Callable[[Working], str], workings: dict[str, Working]) -> None:
-    page = write(blank(workings["thinking-machine"]))
+@pytest.mark.parametrize("ending", WRITTEN)
+def test_a_question_paper_holds_no_answer(ending: str, workings: dict[str, Working]) -> None:
+    page = rendered(blank(workings["thinking-machine"]), ending)
     assert "Project the two words" in page
     assert "1.3" in page  # what is given stays
     for number in ("436.4", "1002.16", "155.96", "19.60", "10⁻⁶²"):
@@ -55,19 +50,19 @@ def test_fading_works_the_first_steps_and_empties_the_rest(workings: dict[str, W
 
 
 def test_a_faded_page_keeps_names_and_shapes(workings: dict[str, Working], matches: Matches) -> None:
-    page = working_text(fade(workings["two-heads"], 3))
+    page = rendered(fade(workings["two-heads"], 3), ".txt")
     matches(page, "two-heads-faded.txt")
     assert "2.97" not in page
 
 
 def test_what_is_handed_over_is_part_of_the_question(workings: dict[str, Working]) -> None:
-    page = working_text(fade(workings["block-matrices"], 0))
-    assert "weights, as given" in page
+    page = rendered(fade(workings["block-matrices"], 0), ".txt")
+    assert "weights = ⎡1    0  ⎤   as given (2×2)" in page
     assert "0.5" in page
 
 
 def test_the_key_holds_answers_and_no_steps(workings: dict[str, Working], matches: Matches) -> None:
-    page = working_text(answers_only(workings["two-heads"]))
+    page = rendered(answers_only(workings["two-heads"]), ".txt")
     matches(page, "two-heads-key.txt")
     assert "scores_1" not in page.replace("weights_1·V_1", "")
     (key,) = [part.lines for part in answers_only(workings["two-heads"]).problems[1].parts if part.part.label == "c"]
@@ -75,7 +70,7 @@ def test_the_key_holds_answers_and_no_steps(workings: dict[str, Working], matche
 
 
 def test_the_key_of_single_entries_and_rows(workings: dict[str, Working]) -> None:
-    page = working_text(answers_only(workings["query-key-value"]))
+    page = rendered(answers_only(workings["query-key-value"]), ".txt")
     assert "z_3,3 = −20" in page
     assert "8·(−3)" not in page
     assert "−7.94066" in page
@@ -91,7 +86,7 @@ def test_every_sheet_in_every_form(
     name: str, change: Callable[[Working], Working], workings: dict[str, Working], tmp_path: Path
 ) -> None:
     require("typst", "nbformat")
-    for ending in FORMS:
+    for ending in (*PAGES, *DATA):
         if ending not in (".svg", ".png"):  # a picture has no blanks
             change(workings[name]).save(tmp_path / f"page{ending}")
             assert (tmp_path / f"page{ending}").stat().st_size > 100

@@ -14,12 +14,13 @@ import pytest
 
 from headwork import solve
 from headwork.graph import Step
+from headwork.inline import inline
 from headwork.numbers.digits import to_float
 from headwork.ops import Divide, Join, MatMul, Softmax
 from headwork.readings.entries import Origin, origin
-from headwork.readings.exact import Hidden, Matrix, exact
+from headwork.readings.exact import Entry, Hidden, Matrix, exact
 from headwork.render.cells import Style, cell
-from headwork.render.html import working_html
+from headwork.render.save import rendered
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.ready import Ready
 from headwork.sheets.shelf import built_in
@@ -96,23 +97,26 @@ def lit(page: Any) -> set[str]:
     return set(page.locator("mtd.lit").evaluate_all("all => all.map(entry => entry.id)"))
 
 
+def printed(entry: Entry) -> str:
+    return inline(cell(entry, STYLE)[0])
+
+
 def check(place: str, name: str, step: Step, came: Origin, lines: list[str], lights: set[str]) -> None:
     """The panel against the exact reading."""
     key = place.partition("-")[0]
-    assert lights == {f"{key}o{step.inputs.index(s)}-{i}-{j}" for s, i, j in came.places}
+    assert lights == {f"{key}o{number}-{i}-{j}" for number, i, j in came.places}
     assert lines[0].startswith(name.replace(" ", ""))
     assert not isinstance(came.result, Hidden)
-    shown, is_exact = cell(came.result, STYLE)
-    assert lines[-1].endswith(("=" if is_exact else "≈") + shown)
+    _, is_exact = cell(came.result, STYLE)
+    assert lines[-1].endswith(("=" if is_exact else "≈") + printed(came.result))
     CHECKS[type(step.op)](step, came, [line.removeprefix(name) for line in lines])
 
 
 def check_product(step: Step, came: Origin, lines: list[str]) -> None:
     """Every factor as printed elsewhere on the page; where all are exact, the printed terms add up exactly."""
-    factors = [[cell(x, STYLE) for x in pair] for pair in came.terms]
-    printed = "+".join("·".join(f"({t})" if t.startswith("−") else t for t, _ in pair) for pair in factors)
-    assert lines[0][1:] == printed
-    if all(is_exact for pair in factors for _, is_exact in pair):
+    factors = [[printed(x) for x in pair] for pair in came.terms]
+    assert lines[0][1:] == "+".join("·".join(f"({t})" if t.startswith("−") else t for t in pair) for pair in factors)
+    if all(cell(x, STYLE)[1] for pair in came.terms for x in pair):
         terms = re.findall(r"[+−]?[\d.]+", lines[1].removeprefix("="))
         assert sum(Fraction(t.replace("−", "-")) for t in terms) == came.result
 
@@ -121,8 +125,8 @@ def check_softmax(step: Step, came: Origin, lines: list[str]) -> None:
     """The row's exponents as printed, its exponentials to four figures, and their sum."""
     (own,), summed = came.terms
     assert not isinstance(own, Hidden)
-    powers = "+".join(f"e^({cell(s, STYLE)[0]})" for s in summed)
-    assert lines[0] == f"≈(e^({cell(own, STYLE)[0]}))/({powers})"
+    powers = "+".join(f"e^({printed(s)})" for s in summed)
+    assert lines[0] == f"≈(e^({printed(own)}))/({powers})"
     exponents = [to_float(s) for s in (own, *summed) if not isinstance(s, Hidden)]
     above, below = fraction(lines[1])
     for number, exponent in zip([above, *below.split("+")], exponents, strict=True):
@@ -146,7 +150,7 @@ def logarithm(number: str) -> float:
 
 def check_division(step: Step, came: Origin, lines: list[str]) -> None:
     ((number, _),) = came.terms
-    assert lines[0] == f"=({cell(number, STYLE)[0]})/(√3)"
+    assert lines[0] == f"=({printed(number)})/(√3)"
 
 
 def check_join(step: Step, came: Origin, lines: list[str]) -> None:
@@ -295,13 +299,13 @@ def test_matrices_have_brackets_on_both_sides(page: Any) -> None:
 
 
 def test_size() -> None:
-    assert len(working_html(solve("thinking-machine")).encode()) < 400_000
+    assert len(rendered(solve("thinking-machine"), ".html").encode()) < 400_000
 
 
 def test_a_large_sheet_stays_a_page() -> None:
     """Too large to be followed by hand, it is shown without the pointing; a smaller one beside it keeps it."""
     wide = [[1] * 40 for _ in range(40)]
     sheet = f'formula = "dot_product"\n[given]\nQ = {wide}\nK = {wide}\nV = {wide}\n[[part]]\nfind = ["scores"]'
-    page = working_html(solve(parse_sheet(sheet, "wide")))
+    page = rendered(solve(parse_sheet(sheet, "wide")), ".html")
     assert len(page.encode()) < 1_000_000
     assert 'id="how"' not in page

@@ -136,7 +136,7 @@ def _heat(heat: Heat) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    said = f'<b>{escape(finding.name)}</b>: <span class="{finding.verdict}">{escape(finding.text)}</span>'
+    said = f'<b>{escape(finding.name)}</b>: <span class="verdict-{finding.verdict}">{escape(finding.text)}</span>'
     return f'<div class="finding"><p>{said}</p>' + "".join(map(block_html, finding.inside)) + "</div>"
 
 

@@ -34,8 +34,8 @@ Token = tuple[str, str]
 def read_maths(text: str) -> Maths:
     """The tree of a formula written in text.
 
-    >>> read_maths("√2/3")
-    Ratio(over=RootOf(of=Number(text='2')), under=Number(text='3'))
+    >>> read_maths("√2")
+    RootOf(of=Number(text='2'))
     """
     return _Reader(text.replace("-", "−")).line()
 

@@ -33,16 +33,20 @@ EITHER_WAY = (".json", ".svg", ".png")  # hold closed forms in any case, or no n
 
 def save(working: Working, path: str | Path, *, exact: bool = False) -> None:
     """Write a working in the form that the path's ending names."""
-    ending = checked_ending(path, (*PAGES, *DATA))
-    if ending in PAGES:
-        from headwork.render.page import page
+    write(path, rendered(working, checked_ending(path, (*PAGES, *DATA)), exact=exact))
 
-        module, name = PAGES[ending]
-        laid: Mapping[str, Any] = import_module(f"headwork.render.{module}").LAYOUT
-        write(path, _function(module, name)(page(working, exact=exact, **laid)))
-    else:
-        make = _function(*DATA[ending])
-        write(path, make(working) if ending in EITHER_WAY else make(working, exact=exact))
+
+def rendered(working: Working, ending: str, *, exact: bool = False) -> Any:
+    """The whole file: text, or bytes for .pdf and .png."""
+    if ending in EITHER_WAY:
+        return _function(*DATA[ending])(working)
+    if ending in DATA:
+        return _function(*DATA[ending])(working, exact=exact)
+    from headwork.render.page import page
+
+    module, name = PAGES[ending]
+    laid: Mapping[str, Any] = import_module(f"headwork.render.{module}").LAYOUT
+    return _function(module, name)(page(working, exact=exact, **laid))
 
 
 def streamed(ending: str, blocks: Iterable[Block]) -> Iterator[str | bytes]:
