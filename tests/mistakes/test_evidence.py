@@ -7,10 +7,12 @@ from math import comb, inf, log2
 import numpy as np
 import pytest
 
+from headwork.graph import Step
 from headwork.marking.mark import Marker, mark
 from headwork.mistakes.evidence import BEYOND_CHANCE, Table, evidence
 from headwork.mistakes.make import Plan, new_sheet
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.predict import Variant, float_handed
+from headwork.readings.values import Array
 from headwork.sheets.load import parse_sheet
 
 RIGHT = np.arange(9.0).reshape(3, 3)
@@ -64,15 +66,22 @@ def test_random_numbers_fit_a_prediction_less_than_once_in_a_thousand_times() ->
     assert sum(bool(table.fitting(d, within)) for d in drawn) <= 3
 
 
-def test_only_the_step_where_a_mistake_is_made_is_touched() -> None:
+def test_only_what_comes_after_the_mistake_is_mistaken() -> None:
     """Q is mistaken; what rests on it is carried on from there."""
     problem = Marker(new_sheet(Plan("single_head", 3, 1, 3))).problems[0]
-    steps, handed = problem.ready.steps, problem.ready.handed
-    turned = [g for tag, g in problem.diagnosis.single if tag == "projection-transposed"][1]
-    assert turned.touches(steps["Q", None], handed)
-    assert turned.touches(steps["scores", None], handed)
-    assert not turned.touches(steps["scores", None], [*handed, steps["Q", None], steps["K", None]])
-    assert not Graph(problem.ready.last, problem.ready.last).touches(problem.ready.last, handed)
+    steps, handed = problem.ready.steps, float_handed(problem.ready.handed)
+    turned = [g for tag, g in problem.judge.diagnosis.single if tag == "projection-transposed"][1]
+
+    def mistaken(graph: Variant, role: str, handed: dict[Step, Array]) -> bool:
+        route = graph.route(steps[role, None], handed)
+        assert route is not None
+        return route.mistaken
+
+    assert mistaken(turned, "Q", handed)
+    assert mistaken(turned, "scores", handed)
+    own = {steps[role, None]: turned.value(steps[role, None], handed) for role in ("Q", "K")}
+    assert not mistaken(turned, "scores", {**handed, **own})
+    assert not mistaken(Variant(problem.ready.last, problem.ready.last), "output", handed)
 
 
 def sheet(Q: str, K: str, find: str) -> str:

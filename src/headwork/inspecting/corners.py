@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwork.inspecting.calling import FLAG, Case, Sizes, as_array
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
     graphs = [last]
     if trial.tags and "+" not in trial.tags[0]:
         graphs = CATALOGUE[trial.tags[0]].made_in(last) or [last]
-    expected = Graph(graphs[0]).predict(last, handed)
+    expected = Variant(graphs[0]).predict(last, handed)
     assert expected is not None
     return trial.caller(case, trial.heads), expected
 

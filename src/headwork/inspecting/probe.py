@@ -19,7 +19,7 @@ from headwork.graph import Step
 from headwork.inspecting.calling import Caller, Case, Sizes, built, callers, heads_of, with_masks
 from headwork.inspecting.sandbox import Emit, described, one_thread
 from headwork.mistakes.diagnose import Diagnosis
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
 CLOSE = 1e-5  # relative; a function may work in single precision inside
@@ -159,7 +159,7 @@ def graph_of(case: Case, heads: int, causal: bool = False) -> tuple[Step | None,
     if mask:
         seen = case["mask"].astype(bool) if "mask" in case else np.tril(np.ones((tokens, keys), bool))
         roles["mask"] = np.where(seen, 0.0, -np.inf)
-    by_role = Graph(last).by_key
+    by_role = Variant(last).by_key
     return last, {by_role[role, None]: array for role, array in roles.items()}
 
 
@@ -212,7 +212,7 @@ def first_difference(trial: Trial) -> str:
         weights = trial.caller(case, trial.heads)
     except Exception:
         return "head_output"
-    if _same(weights, Graph(last).value(last, handed)):
+    if _same(weights, Variant(last).value(last, handed)):
         return "head_output"
     sums = weights.sum(axis=-1)
     return "scaled" if np.all(weights >= 0) and np.allclose(sums, 1, atol=1e-4) else "weights"
@@ -231,7 +231,7 @@ def _smallest(trial: Trial, target: Any, emit: Emit) -> None:
                 last, handed = graph_of(case, sizes.heads, trial.causal)
             except Exception:
                 continue
-            if last is not None and not _same(answer, Graph(last).value(last, handed), 1e-3):
+            if last is not None and not _same(answer, Variant(last).value(last, handed), 1e-3):
                 first = {role: a.reshape(-1, *a.shape[-2:])[0].tolist() for role, a in case.items()}
                 returned = answer.reshape(-1, *answer.shape[-2:])[0]
                 finite = [[float(x) if np.isfinite(x) else str(x) for x in row] for row in returned]

@@ -8,10 +8,11 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.algebra import same
+from headwork.marking.answered import Answered
 from headwork.marking.marks import AnswerMark, Verdict
-from headwork.marking.questions import Answered, Question
 from headwork.marking.table import Malformed, is_blank
 from headwork.readings.counts import BY_HAND, counts
+from headwork.sheets.questions import Question
 from headwork.sheets.ready import Ready
 
 COUNTED = ("multiplications", "additions", "divisions")

@@ -7,11 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from headwork.marking.questions import Question, questions
 from headwork.mistakes.diagnose import Diagnosis
 from headwork.mistakes.evidence import Table, evidence, view
 from headwork.mistakes.predict import float_handed
 from headwork.readings.values import Array
+from headwork.sheets.questions import Question, questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Problem
 
@@ -69,11 +69,11 @@ def _predictions(problem: Problem) -> tuple[dict[Question, Array], Predictions]:
     handed = float_handed(ready.handed)
     diagnosis = Diagnosis(ready.last)
     truth = diagnosis.right.everything(handed)
-    right = {q: view(q.found, truth[q.found.step.role, q.found.step.head]) for q in asked}
+    right = {q: view(q.found, truth[q.found.step]) for q in asked}
+    keys = {q: (q.found.step.role, q.found.step.head) for q in asked}
     predicted: Predictions = []
     for tag, graph in diagnosis.single:
-        worked = graph.everything(handed)
-        keys = {q: (q.found.step.role, q.found.step.head) for q in asked}
+        worked = graph.by_name(graph.everything(handed, truth))
         predicted.append((tag, {q: view(q.found, worked[key]) for q, key in keys.items() if key in worked}))
     return right, predicted
 
