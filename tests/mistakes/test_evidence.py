@@ -9,7 +9,7 @@ import pytest
 
 from headwork.graph import Step
 from headwork.marking.mark import Marker, mark
-from headwork.mistakes.evidence import BEYOND_CHANCE, Table, evidence
+from headwork.mistakes.evidence import BEYOND_CHANCE, Predictions, evidence
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.mistakes.predict import Variant, float_handed
 from headwork.readings.values import Array
@@ -42,15 +42,15 @@ def test_evidence_of_decimals_is_as_fine_as_they_are_written() -> None:
 
 def test_the_more_predictions_there_are_the_more_it_takes() -> None:
     """Predictions that agree are one, and one that is right is none."""
-    few = Table.of([(("a",), RIGHT + 1), (("b",), RIGHT + 1), (("c",), RIGHT)], RIGHT)
-    many = Table.of([((str(i),), RIGHT + i) for i in range(1, 9)], RIGHT)
+    few = Predictions.of([(("a",), RIGHT + 1), (("b",), RIGHT + 1), (("c",), RIGHT)], RIGHT)
+    many = Predictions.of([((str(i),), RIGHT + i) for i in range(1, 9)], RIGHT)
     assert few.enough == BEYOND_CHANCE
     assert many.enough == BEYOND_CHANCE + 3
 
 
 def test_what_one_entry_tells_is_not_enough_but_three_are() -> None:
     one, three = changed((0, 0, 5)), changed((0, 0, 5), (1, 1, 7), (2, 2, 1))
-    table = Table.of([(("one",), one), (("three",), three)], RIGHT)
+    table = Predictions.of([(("one",), one), (("three",), three)], RIGHT)
     assert table.fitting(one, CLOSE) == []
     assert table.fitting(three, CLOSE) == [("three",)]
 
@@ -59,7 +59,7 @@ def test_random_numbers_fit_a_prediction_less_than_once_in_a_thousand_times() ->
     """2×2 whole numbers from 0 to 9, against 300 predictions of the same kind: a fit alone happens often enough."""
     generator = np.random.default_rng(1)
     right = np.array([[0.0, 9.0], [4.0, 5.0]])
-    table = Table.of([((str(i),), generator.integers(0, 10, (2, 2)).astype(float)) for i in range(300)], right)
+    table = Predictions.of([((str(i),), generator.integers(0, 10, (2, 2)).astype(float)) for i in range(300)], right)
     within = np.full((2, 2), 0.01)
     drawn = [generator.integers(0, 10, (2, 2)).astype(float) for _ in range(3000)]
     assert sum(bool(np.all(table.matrices[2, 2] == d, axis=(1, 2)).any()) for d in drawn) > 30

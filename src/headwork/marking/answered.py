@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwork.marking.table import Malformed
-from headwork.sheets.questions import Question
+from headwork.sheets.questions import Asked
 
 
 class Answered:
@@ -17,7 +17,7 @@ class Answered:
         self.first = first_index
         self.used: set[str] = set()
 
-    def take(self, question: Question, shape: tuple[int, ...] | None) -> Any:
+    def take(self, question: Asked, shape: tuple[int, ...] | None) -> Any:
         """The answer as it was handed in; None where there is none."""
         for name in (question.name, *sorted(question.also)):
             if name in self.given:
@@ -37,7 +37,7 @@ class Answered:
             raise Malformed(f"'{role}' asks for every head: give a list of matrices, or one answer for each head")
         return heads[number]
 
-    def _entry_by_entry(self, question: Question, shape: tuple[int, ...]) -> Any:
+    def _entry_by_entry(self, question: Asked, shape: tuple[int, ...]) -> Any:
         """A whole matrix spread over answers such as Q_1[2,1]: a CSV has one column for each."""
         if question.found.row is not None:
             return None

@@ -14,7 +14,7 @@ from headwork.graph import Step
 from headwork.marking.answered import Answered
 from headwork.marking.following import Earlier, Own
 from headwork.marking.marks import AnswerMark, Verdict, no_working
-from headwork.marking.rules import Rules
+from headwork.marking.rules import MarkingRules
 from headwork.marking.table import Malformed, Numbers, is_blank, numbers
 from headwork.marking.tolerance import CLEAR
 from headwork.marking.truth import Truth
@@ -24,7 +24,7 @@ from headwork.readings.entries import origin
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.readings.shapes import shape_text
 from headwork.readings.values import Array
-from headwork.sheets.questions import Question
+from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 from headwork.working import Arithmetic
 
@@ -32,7 +32,7 @@ from headwork.working import Arithmetic
 class Judge:
     """What is the same for every answer to a problem: its rules, and the mistakes it gives occasion for."""
 
-    def __init__(self, ready: Ready, rules: Rules, show_working: bool) -> None:
+    def __init__(self, ready: Ready, rules: MarkingRules, show_working: bool) -> None:
         self.ready, self.rules, self.show_working = ready, rules, show_working
         self.places, self.notation = ready.problem.places, ready.problem.notation
 
@@ -41,7 +41,7 @@ class Judge:
         """Made when the first answer is wrong: a right one needs no catalogue."""
         return Diagnosis(self.ready.last)
 
-    def judged(self, truth: Truth, question: Question, answered: Answered, earlier: Earlier) -> AnswerMark:
+    def judged(self, truth: Truth, question: Asked, answered: Answered, earlier: Earlier) -> AnswerMark:
         """A part's answer to a question that asks for numbers."""
         near = view(question.found, truth.near[question.found.step])
         try:
@@ -60,7 +60,7 @@ class Judge:
         earlier.remember(truth, question.found, answer, mark.verdict == "wrong")
         return mark
 
-    def _misshapen(self, truth: Truth, question: Question, answer: Numbers, near: Array) -> AnswerMark:
+    def _misshapen(self, truth: Truth, question: Asked, answer: Numbers, near: Array) -> AnswerMark:
         """A wrong shape is not a wrong answer, but it may still be one that a mistake predicts."""
         shape = shape_text((len(answer), len(answer[0])))
         message = f"is {shape}, which is not its shape"
@@ -88,7 +88,7 @@ class Judge:
         return within
 
 
-def _oriented(answer: Numbers, question: Question, near: Array) -> Numbers:
+def _oriented(answer: Numbers, question: Asked, near: Array) -> Numbers:
     """A single row may be written as the column that the page has."""
     column = question.found.row is not None and len(answer) == near.shape[1] and len(answer[0]) == 1
     return tuple(zip(*answer, strict=True)) if column else answer
@@ -100,7 +100,7 @@ class _Attempt:
 
     judge: Judge
     truth: Truth
-    question: Question
+    question: Asked
     answer: Numbers
     near: Array
 

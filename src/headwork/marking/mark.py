@@ -13,7 +13,7 @@ from headwork.marking.answers import Answers, one_student
 from headwork.marking.following import Earlier
 from headwork.marking.judging import Judge
 from headwork.marking.marks import Marks, PartMark
-from headwork.marking.rules import Rules
+from headwork.marking.rules import MarkingRules
 from headwork.marking.symbolic import mark_symbolic
 from headwork.marking.truth import Truth
 from headwork.sheets.load import load
@@ -72,7 +72,7 @@ class ProblemMarker:
 
     def __init__(self, problem: Problem, today: date) -> None:
         self.problem = problem
-        self.rules = Rules.read(problem.marking, tuple(part.label for part in problem.parts))
+        self.rules = MarkingRules.read(problem.marking, tuple(part.label for part in problem.parts))
         self.ready = Ready(problem)
         show_working = self.rules.working_from is None or today >= self.rules.working_from
         self.judge = Judge(self.ready, self.rules, show_working)

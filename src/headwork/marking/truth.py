@@ -6,7 +6,7 @@ from headwork.graph import Step, needed
 from headwork.mistakes.predict import MOST_KEPT, float_handed
 from headwork.readings.exact import Matrix
 from headwork.readings.values import Array
-from headwork.sheets.questions import Question, questions
+from headwork.sheets.questions import Asked, questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Part
 
@@ -17,7 +17,7 @@ class Truth:
 
     def __init__(self, part: Part, ready: Ready) -> None:
         self.part = part
-        self.asked: tuple[Question, ...] = questions(part, ready)
+        self.asked: tuple[Asked, ...] = questions(part, ready)
         self.handed: dict[Step, Array] = {}
         self.near: dict[Step, Array] = {}
         if part.kind == "value":

@@ -8,8 +8,8 @@ from typing import Any
 from headwork.graph import Step
 from headwork.mistakes import slips
 from headwork.mistakes.catalogue import CATALOGUE
-from headwork.mistakes.evidence import EARLY_ROUNDING, Table, Tags, comparable, view
-from headwork.mistakes.predict import MOST_KEPT, Key, Route, Variant
+from headwork.mistakes.evidence import EARLY_ROUNDING, Predictions, Tags, comparable, view
+from headwork.mistakes.predict import MOST_KEPT, RoleAndHead, Route, Variant
 from headwork.readings.values import Array
 from headwork.sheets.ready import Found
 
@@ -28,8 +28,8 @@ class Diagnosis:
         self.right = Variant(last)
         self.single = [(tag, Variant(g, last)) for tag, m in CATALOGUE.items() for g in m.made_in(last)]
         self._pairs: list[tuple[Tags, Variant]] | None = None
-        self._tables: dict[tuple[Any, Found, int], Table] = {}
-        self._worked: dict[tuple[Any, int], list[tuple[Tags, dict[Key, Array]]]] = {}
+        self._tables: dict[tuple[Any, Found, int], Predictions] = {}
+        self._worked: dict[tuple[Any, int], list[tuple[Tags, dict[RoleAndHead, Array]]]] = {}
         self._mistaken: dict[tuple[Step, frozenset[Step]], list[tuple[Tags, Route]]] = {}
 
     def pairs(self) -> list[tuple[Tags, Variant]]:
@@ -44,16 +44,16 @@ class Diagnosis:
                         self._pairs += [((one, other), Variant(g)) for g in both]
         return self._pairs
 
-    def table(self, key: Any, found: Found, right: Array, handed: Mapping[Step, Array], number: int) -> Table:
+    def table(self, key: Any, found: Found, right: Array, handed: Mapping[Step, Array], number: int) -> Predictions:
         """Predictions of so many mistakes at once. `key` names what is handed over, so that tables can be kept."""
         if (key, found, number) not in self._tables:
             step = (found.step.role, found.step.head)
             worked = ((tags, all_steps.get(step)) for tags, all_steps in self._all(key, handed, number))
             predictions = ((tags, view(found, matrix)) for tags, matrix in worked if matrix is not None)
-            self._tables[key, found, number] = Table.of(predictions, right)
+            self._tables[key, found, number] = Predictions.of(predictions, right)
         return self._tables[key, found, number]
 
-    def _all(self, key: Any, handed: Mapping[Step, Array], number: int) -> list[tuple[Tags, dict[Key, Array]]]:
+    def _all(self, key: Any, handed: Mapping[Step, Array], number: int) -> list[tuple[Tags, dict[RoleAndHead, Array]]]:
         if (key, number) not in self._worked:
             graphs = [((tag,), graph) for tag, graph in self.single] if number == 1 else self.pairs()
             right = self.right.everything(handed)
@@ -103,7 +103,7 @@ class Diagnosis:
             return []
         right = comparable(view(found, follows))
         predicted = ((tags, view(found, route.value(base))) for tags, route in self._mistaken_routes(found.step, base))
-        named = Table.of(predicted, right).fitting(answer, within)
+        named = Predictions.of(predicted, right).fitting(answer, within)
         return named + [(slip,) for slip in slips.slips(answer, right, within)]
 
     def _mistaken_routes(self, step: Step, handed: Mapping[Step, Array]) -> list[tuple[Tags, Route]]:

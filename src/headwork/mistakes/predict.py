@@ -17,7 +17,7 @@ from headwork.readings.exact import Hidden, Matrix
 from headwork.readings.values import Array
 
 Round = Callable[[Step, Array], Array]
-Key = tuple[str, Any]  # a role and a head
+RoleAndHead = tuple[str, Any]  # a role and a head
 MOST_KEPT = 500  # a class that leaves out ever other answers must not fill the memory
 
 
@@ -38,7 +38,7 @@ class Variant:
         self.last = last
         self.order = list(in_order(last))
         self.all = set(self.order)
-        self.by_key: dict[Key, Step] = {}
+        self.by_key: dict[RoleAndHead, Step] = {}
         for step in self.order:
             self.by_key.setdefault((step.role, step.head), step)
         self.untouched = _alike(self.order, list(in_order(original))) if original is not None else set()
@@ -96,7 +96,7 @@ class Variant:
         rules = VALUES if rounding is None else {op: partial(_rounded, rounding, rule) for op, rule in VALUES.items()}
         return Recipe((step for step in work if shape[step] is not None), rules).follow(meaning)
 
-    def by_name(self, meaning: Mapping[Step, Array]) -> dict[Key, Array]:
+    def by_name(self, meaning: Mapping[Step, Array]) -> dict[RoleAndHead, Array]:
         """The same by role and head."""
         return {key: meaning[step] for key, step in self.by_key.items() if step in meaning}
 

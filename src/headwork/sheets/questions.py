@@ -9,7 +9,7 @@ from headwork.sheets.sheet import Part
 
 
 @dataclass(frozen=True)
-class Question:
+class Asked:
     """A step, a row or an entry that is asked for."""
 
     name: str
@@ -18,18 +18,18 @@ class Question:
     group: tuple[str, int] | None = None  # "Q" asks for all heads at once: the role, and which of them this is
 
 
-def questions(part: Part, ready: Ready) -> tuple[Question, ...]:
+def questions(part: Part, ready: Ready) -> tuple[Asked, ...]:
     """The questions of a part, in order."""
-    asked: list[Question] = []
+    asked: list[Asked] = []
     for name in part.find:
         several = ready.find(name)
         for number, found in enumerate(several):
             own = name.replace(" ", "") if len(several) == 1 else _full_name(found, ready)
             group = (name.replace(" ", ""), number) if len(several) > 1 else None
-            asked.append(Question(own, found, _printed(found, ready) - {own}, group))
+            asked.append(Asked(own, found, _printed(found, ready) - {own}, group))
     if not part.find:
         steps = ready.computed()
-        asked = [Question(_full_name(Found(s), ready), Found(s), _printed(Found(s), ready)) for s in steps]
+        asked = [Asked(_full_name(Found(s), ready), Found(s), _printed(Found(s), ready)) for s in steps]
     return tuple(asked)
 
 
