@@ -27,7 +27,7 @@ SECONDS = 10.0
 def students(desk: Desk, number: int) -> Iterator[tuple[bool, Answers]]:
     """One after the other, each made when asked for."""
     right = desk.right()
-    graphs = [graph for _, graph in desk.problem.diagnosis.single]
+    graphs = [graph for _, graph in desk.diagnosis.single]
     generator = np.random.default_rng(0)
     for i in range(number):
         if i % 3 == 0:

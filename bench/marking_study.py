@@ -159,7 +159,7 @@ def study_pairs(pairs: int, seed: int, progress: Progress) -> Pairs:
         generator = Random(f"pairs {seed} {number}")
         desk = Desk(new_sheet(PLANS[number % len(PLANS)], seed + 1, number))
         number += 1
-        for tags, graph in generator.sample(desk.problem.diagnosis.pairs(), 10):
+        for tags, graph in generator.sample(desk.diagnosis.pairs(), 10):
             answers, places = desk.with_graph(graph), generator.choice(PLACES)
             marks = desk.mark(answers, places)
             if not seen(marks):

@@ -12,7 +12,7 @@ from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.marks import Marks
 from headwork.mistakes.evidence import Tags
 from headwork.mistakes.make import Plan
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.predict import Variant, float_handed
 from headwork.mistakes.slips import early_roundings, half_up
 from headwork.readings.values import Array
 from headwork.sheets.sheet import Sheet
@@ -45,15 +45,16 @@ class Desk:
     def __init__(self, sheet: Sheet) -> None:
         self.marker = Marker(sheet)
         self.problem: ProblemMarker = self.marker.problems[0]
-        self.asked = {(label, q.name): q for label, asked in self.problem.asked.items() for q in asked}
-        self.handed = {s: next(iter(self.problem.near.values()))[s] for s in self.problem.ready.handed}
+        self.diagnosis = self.problem.judge.diagnosis
+        self.asked = {(label, q.name): q for label, truth in self.problem.truths.items() for q in truth.asked}
+        self.handed = float_handed(self.problem.ready.handed)
 
     def right(self) -> Matrices:
-        return {key: self.problem.near[key[0]][q.found.step] for key, q in self.asked.items()}
+        return {key: self.problem.truths[key[0]].near[q.found.step] for key, q in self.asked.items()}
 
-    def with_graph(self, graph: Graph) -> Matrices:
+    def with_graph(self, graph: Variant) -> Matrices:
         """Where the mistake leaves no answer of any shape, the student leaves off."""
-        worked = graph.everything(self.handed)
+        worked = graph.by_name(graph.everything(self.handed))
         steps = {key: (q.found.step.role, q.found.step.head) for key, q in self.asked.items()}
         return {key: worked[step] for key, step in steps.items() if step in worked and np.isfinite(worked[step]).all()}
 
@@ -63,13 +64,13 @@ class Desk:
 
 def planted_alone(desk: Desk, generator: Random) -> Iterator[tuple[str, Matrices]]:
     """Every mistake alone, in every way, and every slip in one answer."""
-    for tag, graph in desk.problem.diagnosis.single:
+    for tag, graph in desk.diagnosis.single:
         yield tag, desk.with_graph(graph)
     for rounding in list(early_roundings())[4:6]:  # to two places, everything or the weights
-        worked = desk.problem.diagnosis.right.everything(desk.handed, rounding)
+        worked = desk.diagnosis.right.everything(desk.handed, rounding=rounding)
         last = list(desk.asked)[-1]
         step = desk.asked[last].found.step
-        yield "early-rounding", {last: worked[step.role, step.head]}
+        yield "early-rounding", {last: worked[step]}
     for slip in ("sign", "one-entry", "swapped-entries", "transposed"):
         if (answers := slipped(slip, desk.right(), generator)) is not None:
             yield slip, answers
@@ -100,7 +101,7 @@ def slipped(slip: str, answers: Matrices, generator: Random) -> Matrices | None:
 def as_alone(desk: Desk, tags: Tags, answers: Matrices, places: int) -> bool:
     """Whether one of these mistakes alone leads, digit for digit, to every answer handed in: then nothing in them
     shows the other. (No exponential, for one, undoes any scale; and heads that were added up meet no W_O.)"""
-    alone = (desk.with_graph(graph) for tag, graph in desk.problem.diagnosis.single if tag in tags)
+    alone = (desk.with_graph(graph) for tag, graph in desk.diagnosis.single if tag in tags)
     return any(all(_same_digits(matrix, one.get(key), places) for key, matrix in answers.items()) for one in alone)
 
 

@@ -15,18 +15,18 @@ import pytest
 import headwork
 
 ROOT = Path(headwork.__file__).parent
-# Each layer may import from itself and from those before it.
-LAYERS = [
-    ["errors", "numbers"],
-    ["ops"],
-    ["graph"],
-    ["notation"],
-    ["readings", "formulas", "build"],
-    ["why_scale", "proofs", "sheets"],
-    ["working", "solving", "configure", "one_step"],
-    ["marking", "render"],
-    ["web", "cli", "testing"],
+# Each may import from itself and from those before it, at its top and inside its functions.
+ORDER = [
+    *("errors", "numbers", "ops", "graph", "notation"),
+    *("readings", "formulas", "build"),
+    *("why_scale", "sheets", "proofs", "working", "solving", "configure", "layer_on_page", "one_step"),
+    *("render", "mistakes"),
+    *("inspecting", "marking"),
+    *("testing", "cli"),
 ]
+APART = ("engine", "torch")
+# What prints or saves itself asks for its printer only then; every other import has a direction.
+PRINTS_ITSELF = ("__repr__", "__str__", "_repr_html_", "_repr_svg_", "save", "work")
 HEAVY = ["sympy", "rich", "mpmath", "torch", "typer", "fastapi", "typst", "matplotlib", "nbformat", "safetensors"]
 
 
@@ -34,38 +34,67 @@ def modules() -> list[str]:
     return [m.name for m in pkgutil.walk_packages([str(ROOT)], "headwork.") if not m.name.endswith("._native")]
 
 
-def layer(module: str) -> int | None:
-    part = module.split(".")[1] if "." in module else None
-    return next((i for i, names in enumerate(LAYERS) if part in names), None)
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
 
 
-def imported_when_loaded(module: str) -> set[str]:
-    """What a module imports at its top: not inside functions, not for type checkers alone."""
+def source(module: str) -> str:
     path = ROOT.joinpath(*module.split(".")[1:])
-    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    found = set()
-    for node in ast.parse(source.read_text("utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
+
+
+def imported(text: str) -> set[str]:
+    """Every module that a source imports, wherever in it; not what type checkers alone see, nor what prints it."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & set(modules())) or {node.module}
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
+        elif not (isinstance(node, ast.FunctionDef) and node.name in PRINTS_ITSELF):
+            waiting += ast.iter_child_nodes(node)
     return found
 
 
-@pytest.mark.parametrize("module", modules())
+def ours(module: str) -> set[str]:
+    return {other for other in imported(source(module)) if other.startswith("headwork.")}
+
+
+def test_imports_are_seen_wherever_they_stand() -> None:
+    text = "if TYPE_CHECKING:\n    import a\nelse:\n    import b\ndef f():\n    from headwork.sheets import load\n"
+    text += "class C:\n    def __repr__(self):\n        import c\n    def g(self):\n        import d\n"
+    assert imported(text) == {"b", "headwork.sheets.load", "d"}
+
+
+def test_every_room_has_its_place() -> None:
+    assert {room(module) for module in modules()} == {*ORDER, *APART}
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if room(m) in ORDER])
 def test_imports_point_one_way(module: str) -> None:
-    mine = layer(module)
-    for other in imported_when_loaded(module):
-        theirs = layer(other) if other.startswith("headwork.") else None
-        if mine is not None and theirs is not None:
-            assert theirs <= mine, f"{module} imports {other}"
+    mine = ORDER.index(room(module))
+    for other in ours(module):
+        assert room(other) in APART or ORDER.index(room(other)) <= mine, f"{module} imports {other}"
+
+
+def test_no_module_leads_back_to_itself() -> None:
+    """The order of the rooms says it for all of them but the modules within one room."""
+    within = [m for m in modules() if room(m) != "render"]
+    resting: dict[str, set[str]] = {m: {o for o in ours(m) if room(o) == room(m)} - {m} for m in within}
+    while loose := {m for m, others in resting.items() if not others & resting.keys()}:
+        resting = {m: others for m, others in resting.items() if m not in loose}
+    assert not resting
 
 
 def test_the_engine_knows_nothing_of_the_rest() -> None:
     for module in modules():
-        if module.startswith("headwork.engine"):
-            ours = {m for m in imported_when_loaded(module) if m.startswith("headwork")}
-            assert all(m.startswith(("headwork.errors", "headwork.engine")) for m in ours), module
+        if room(module) == "engine":
+            assert all(m.startswith(("headwork.errors", "headwork.engine")) for m in ours(module)), module
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -1,10 +1,10 @@
-"""Steps, the only traversal over them and the only editor of them."""
+"""Steps, the only interpreter of them and the only editor of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from headwork.errors import HeadworkError
 from headwork.ops import Op
@@ -58,16 +58,26 @@ def read(last: Step, rules: Rules[T], handed: Mapping[Step, T] | None = None) ->
     `handed` maps steps to meanings that are given rather than worked out; what only they rest on is not read.
     """
     handed = handed or {}
-    meaning: dict[Step, T] = {}
-    for step in needed(last, handed):
-        if step in handed:
-            meaning[step] = handed[step]
-        else:
-            meaning[step] = rules[type(step.op)](step, *(meaning[s] for s in step.inputs))
-    return meaning
+    steps = needed(last, handed)
+    recipe = Recipe((step for step in steps if step not in handed), rules)
+    return recipe.follow({step: handed[step] for step in steps if step in handed})
 
 
-def needed(last: Step, handed: Mapping[Step, Any]) -> list[Step]:
+class Recipe(Generic[T]):
+    """Which steps are worked out, in which order, each by which rule. Kept, it can be followed with other matrices."""
+
+    def __init__(self, steps: Iterable[Step], rules: Rules[T]) -> None:
+        self.lines = [(step, rules[type(step.op)], step.inputs) for step in steps]
+
+    def follow(self, handed: Mapping[Step, T]) -> dict[Step, T]:
+        """What is handed over, and what every step makes of it."""
+        meaning = dict(handed)
+        for step, rule, inputs in self.lines:
+            meaning[step] = rule(step, *[meaning[s] for s in inputs])
+        return meaning
+
+
+def needed(last: Step, handed: Collection[Step]) -> list[Step]:
     """The steps that `last` still rests on when some are handed over."""
     wanted = {last}
     backwards = []

@@ -8,12 +8,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from headwork.errors import HeadworkError, SheetError
-from headwork.graph import Step, needed, read
+from headwork.graph import Step, needed
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
 from headwork.ops import Given, MatMul, Split, Transpose
 from headwork.readings.entries import origin
-from headwork.readings.exact import EXACT, Matrix
+from headwork.readings.exact import Matrix
 from headwork.sheets.load import load
 from headwork.sheets.ready import Found, Ready
 from headwork.sheets.sheet import Part, Problem, Sheet
@@ -100,8 +100,6 @@ class _Solver:
         self.notation = problem.notation
         self.only_asked = only_asked
         self.shown: dict[Step, set[int]] = {}
-        self.known: dict[Step, Matrix] = {}
-        self.worked: dict[str, dict[Step, Matrix]] = {}  # by label
 
     def part(self, part: Part) -> PartWorking:
         self.answers: list[Line] = []
@@ -119,34 +117,19 @@ class _Solver:
 
     # Values.
 
-    def meaning(self, part: Part) -> dict[Step, Matrix]:
-        """Every step that the part's questions rest on, in closed form."""
-        if part.label not in self.worked:
-            # What was worked out from the problem's own matrices holds for every part that hands over nothing.
-            meaning = {**({} if part.given else self.known), **self.ready.handed_in(part)}
-            for found in self.asked(part):
-                meaning |= read(found.step, EXACT, meaning)
-            if not part.given:
-                self.known = meaning
-            self.worked[part.label] = meaning
-        return self.worked[part.label]
-
-    def asked(self, part: Part) -> list[Found]:
-        return [found for name in part.find for found in self.ready.find(name)]
-
     def steps(self, part: Part) -> tuple[Equation, ...]:
         handed = self.ready.handed_in(part)
-        meaning = self.meaning(part)
-        wanted = {step for found in self.asked(part) for step in needed(found.step, handed)}
+        meaning = self.ready.truth(part)
+        wanted = {step for found in self.ready.asked(part) for step in needed(found.step, handed)}
         return tuple(self.equation(step, meaning, handed) for step in self.in_page_order(wanted))
 
     def values(self, part: Part) -> list[Line]:
         """The lines a page needs: what is asked, and what leads there and has not been shown."""
         handed = self.ready.handed_in(part)
-        meaning = self.meaning(part)
+        meaning = self.ready.truth(part)
         anew = set(self.ready.resting_on(handed.keys() - self.ready.handed.keys()))
         self.shown = {step: rows for step, rows in self.shown.items() if step not in anew}
-        asked = self.asked(part)
+        asked = self.ready.asked(part)
         wanted = self.wanted_rows(asked, handed)
         whole = {found.step for found in asked if found.row is None}
         lines: list[Line] = []
@@ -256,7 +239,7 @@ class _Solver:
     # The other kinds.
 
     def shape_table(self, part: Part) -> list[Line]:
-        steps = [found.step for found in self.asked(part)] if part.find else self.ready.computed()
+        steps = [found.step for found in self.ready.asked(part)] if part.find else self.ready.computed()
         return [Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
 
     def diagram(self, part: Part) -> list[Line]:
@@ -273,7 +256,7 @@ class _Solver:
             step
             for part in self.problem.parts
             if part.kind == "value"
-            for found in self.asked(part)
+            for found in self.ready.asked(part)
             for step in needed(found.step, self.ready.handed_in(part))
         }
         if sum(not isinstance(step.op, Given | Transpose) for step in wanted) < FEWEST_DRAWN:
@@ -284,7 +267,7 @@ class _Solver:
         from headwork.readings.counts import BY_HAND, Count, counts, repeats
 
         each, times = counts(self.ready.last), repeats(self.ready.last)
-        asked = [found.step for found in self.asked(part)] or self.ready.computed()
+        asked = [found.step for found in self.ready.asked(part)] or self.ready.computed()
         rows = tuple((self.equation(step, {}, {}), each[step], times[step]) for step in asked)
         total = sum((each[step].times(times[step]) for step in asked), Count())
         return [Counts(rows, total, BY_HAND)]

@@ -13,7 +13,7 @@ from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.marks import Marks
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.evidence import view
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 from headwork.sheets.sheet import Sheet
 
@@ -34,18 +34,18 @@ def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None) ->
 
 
 def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator[tuple[str, str, Array]]:
-    right = Graph(problem.ready.last)
+    right = Variant(problem.ready.last)
     mistaken = (
-        Graph(CATALOGUE[mistake].made_in(problem.ready.last)[0], problem.ready.last) if mistake is not None else right
+        Variant(CATALOGUE[mistake].made_in(problem.ready.last)[0], problem.ready.last) if mistake is not None else right
     )
     own: dict[Step, Array] = {}
     for part in problem.problem.parts:
         if part.kind != "value":
             continue
-        handed = {step: problem.near[part.label][step] for step in problem.handed[part.label]}
-        for question in problem.asked[part.label]:
+        truth = problem.truths[part.label]
+        for question in truth.asked:
             step = question.found.step
-            value = mistaken.predict(step, {**handed, **{s: a for s, a in own.items() if s is not step}})
+            value = mistaken.predict(step, {**truth.handed, **{s: a for s, a in own.items() if s is not step}})
             assert value is not None
             written = np.round(value, PLACES)
             if slip:

@@ -268,11 +268,15 @@ def test_our_own_answers_rounded_earn_every_point(name: str, places: int) -> Non
     parts: dict[str, dict[str, Any]] = {}
     for number, problem in enumerate(marker.problems, 1):
         prefix = f"{number}." if len(marker.problems) > 1 else ""
-        for label, meaning in problem.truth.items():
+        for label, truth in problem.truths.items():
+            if truth.part.kind != "value":
+                continue
             digits = max(places, problem.problem.places)
-            for question in problem.asked[label]:
+            for question in truth.asked:
                 found = question.found
-                rows = [[decimal(x, digits) for x in row if not isinstance(x, Hidden)] for row in meaning[found.step]]
+                rows = [
+                    [decimal(x, digits) for x in row if not isinstance(x, Hidden)] for row in truth.exact[found.step]
+                ]
                 rows = rows if found.row is None else [rows[found.row]]
                 rows = rows if found.column is None else [[rows[0][found.column]]]
                 parts.setdefault(prefix + label, {})[question.name] = rows

@@ -7,10 +7,12 @@ from math import comb, inf, log2
 import numpy as np
 import pytest
 
+from headwork.graph import Step
 from headwork.marking.mark import Marker, mark
-from headwork.mistakes.evidence import BEYOND_CHANCE, Table, evidence
+from headwork.mistakes.evidence import BEYOND_CHANCE, Predictions, evidence
 from headwork.mistakes.make import Plan, new_sheet
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.predict import Variant, float_handed
+from headwork.readings.values import Array
 from headwork.sheets.load import parse_sheet
 
 RIGHT = np.arange(9.0).reshape(3, 3)
@@ -40,15 +42,15 @@ def test_evidence_of_decimals_is_as_fine_as_they_are_written() -> None:
 
 def test_the_more_predictions_there_are_the_more_it_takes() -> None:
     """Predictions that agree are one, and one that is right is none."""
-    few = Table.of([(("a",), RIGHT + 1), (("b",), RIGHT + 1), (("c",), RIGHT)], RIGHT)
-    many = Table.of([((str(i),), RIGHT + i) for i in range(1, 9)], RIGHT)
+    few = Predictions.of([(("a",), RIGHT + 1), (("b",), RIGHT + 1), (("c",), RIGHT)], RIGHT)
+    many = Predictions.of([((str(i),), RIGHT + i) for i in range(1, 9)], RIGHT)
     assert few.enough == BEYOND_CHANCE
     assert many.enough == BEYOND_CHANCE + 3
 
 
 def test_what_one_entry_tells_is_not_enough_but_three_are() -> None:
     one, three = changed((0, 0, 5)), changed((0, 0, 5), (1, 1, 7), (2, 2, 1))
-    table = Table.of([(("one",), one), (("three",), three)], RIGHT)
+    table = Predictions.of([(("one",), one), (("three",), three)], RIGHT)
     assert table.fitting(one, CLOSE) == []
     assert table.fitting(three, CLOSE) == [("three",)]
 
@@ -57,22 +59,29 @@ def test_random_numbers_fit_a_prediction_less_than_once_in_a_thousand_times() ->
     """2×2 whole numbers from 0 to 9, against 300 predictions of the same kind: a fit alone happens often enough."""
     generator = np.random.default_rng(1)
     right = np.array([[0.0, 9.0], [4.0, 5.0]])
-    table = Table.of([((str(i),), generator.integers(0, 10, (2, 2)).astype(float)) for i in range(300)], right)
+    table = Predictions.of([((str(i),), generator.integers(0, 10, (2, 2)).astype(float)) for i in range(300)], right)
     within = np.full((2, 2), 0.01)
     drawn = [generator.integers(0, 10, (2, 2)).astype(float) for _ in range(3000)]
     assert sum(bool(np.all(table.matrices[2, 2] == d, axis=(1, 2)).any()) for d in drawn) > 30
     assert sum(bool(table.fitting(d, within)) for d in drawn) <= 3
 
 
-def test_only_the_step_where_a_mistake_is_made_is_touched() -> None:
+def test_only_what_comes_after_the_mistake_is_mistaken() -> None:
     """Q is mistaken; what rests on it is carried on from there."""
     problem = Marker(new_sheet(Plan("single_head", 3, 1, 3))).problems[0]
-    steps, handed = problem.ready.steps, problem.ready.handed
-    turned = [g for tag, g in problem.diagnosis.single if tag == "projection-transposed"][1]
-    assert turned.touches(steps["Q", None], handed)
-    assert turned.touches(steps["scores", None], handed)
-    assert not turned.touches(steps["scores", None], [*handed, steps["Q", None], steps["K", None]])
-    assert not Graph(problem.ready.last, problem.ready.last).touches(problem.ready.last, handed)
+    steps, handed = problem.ready.steps, float_handed(problem.ready.handed)
+    turned = [g for tag, g in problem.judge.diagnosis.single if tag == "projection-transposed"][1]
+
+    def mistaken(graph: Variant, role: str, handed: dict[Step, Array]) -> bool:
+        route = graph.route(steps[role, None], handed)
+        assert route is not None
+        return route.mistaken
+
+    assert mistaken(turned, "Q", handed)
+    assert mistaken(turned, "scores", handed)
+    own = {steps[role, None]: turned.value(steps[role, None], handed) for role in ("Q", "K")}
+    assert not mistaken(turned, "scores", {**handed, **own})
+    assert not mistaken(Variant(problem.ready.last, problem.ready.last), "output", handed)
 
 
 def sheet(Q: str, K: str, find: str) -> str:

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from headwork.graph import read
-from headwork.mistakes import catalogue, slips
-from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes import slips
+from headwork.mistakes.catalogue import CATALOGUE, SUBJECTS
 from headwork.mistakes.operations import EXACT
-from headwork.mistakes.predict import Graph, float_handed, to_array
+from headwork.mistakes.predict import Variant, float_handed, to_array
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready
 
@@ -32,9 +32,9 @@ def test_the_tags_are_stable() -> None:
 
 
 def test_every_mistake_has_an_example_that_is_run() -> None:
-    examples = {test.name.rpartition(".")[2] for test in doctest.DocTestFinder().find(catalogue) if test.examples}
-    assert {tag.replace("-", "_") for tag in CATALOGUE} <= examples
-    assert doctest.testmod(catalogue).failed == 0
+    tests = [test for subject in SUBJECTS for test in doctest.DocTestFinder().find(subject) if test.examples]
+    assert {tag.replace("-", "_") for tag in CATALOGUE} <= {test.name.rpartition(".")[2] for test in tests}
+    assert all(doctest.testmod(subject).failed == 0 for subject in SUBJECTS)
 
 
 @pytest.mark.parametrize("advice", [*(m.advice for m in CATALOGUE.values()), *slips.ADVICE.values()])
@@ -123,13 +123,13 @@ def ready() -> Ready:
 
 def test_without_a_mistake_the_graph_is_the_layer() -> None:
     problem = ready()
-    assert Graph(problem.last).value(problem.last, float_handed(problem.handed)) == pytest.approx(layer())
+    assert Variant(problem.last).value(problem.last, float_handed(problem.handed)) == pytest.approx(layer())
 
 
 @pytest.mark.parametrize("tag", EXPECTED)
 def test_a_mistake_does_what_numpy_does(tag: str) -> None:
     problem = ready()
-    mistaken = Graph(CATALOGUE[tag].made_in(problem.last)[0])
+    mistaken = Variant(CATALOGUE[tag].made_in(problem.last)[0])
     assert mistaken.value(problem.last, float_handed(problem.handed)) == pytest.approx(EXPECTED[tag])
     assert EXPECTED[tag] != pytest.approx(layer(), abs=0.01)
 
@@ -137,7 +137,7 @@ def test_a_mistake_does_what_numpy_does(tag: str) -> None:
 def test_an_inverted_mask_reads_only_what_is_hidden() -> None:
     """The last token may then read nothing, and its weights are all 0."""
     problem = ready()
-    mistaken = Graph(CATALOGUE["mask-inverted"].made_in(problem.last)[0])
+    mistaken = Variant(CATALOGUE["mask-inverted"].made_in(problem.last)[0])
     weights = mistaken.value(problem.steps["weights", 0], float_handed(problem.handed))
     assert np.all(np.tril(weights) == 0)
     assert weights.sum(axis=1) == pytest.approx([1, 1, 0])
@@ -149,7 +149,7 @@ def test_scores_that_sum_to_0_cannot_be_shared_out(scale: str) -> None:
     given = {"Q": [[1, 0, 0], [0, 1, 0]], "K": [[1, 1, 0], [2, 1, 0], [-3, 2, 0]], "V": [[1]] * 3}
     table = {"formula": "scaled_dot_product", "scale": scale, "given": given, "part": [{"find": ["weights"]}]}
     problem = Ready(read_problem(table, ""))
-    graph = Graph(CATALOGUE["no-exponential"].made_in(problem.last)[0])
+    graph = Variant(CATALOGUE["no-exponential"].made_in(problem.last)[0])
     weights = graph.value(problem.steps["weights", None], float_handed(problem.handed))
     assert np.isnan(weights[0]).all()
     assert weights[1] == pytest.approx([0.25, 0.25, 0.5])
@@ -158,7 +158,7 @@ def test_scores_that_sum_to_0_cannot_be_shared_out(scale: str) -> None:
 def test_leaving_out_the_output_projection_keeps_or_drops_its_bias() -> None:
     problem = ready()
     kept, dropped = (
-        Graph(graph).value(problem.last, float_handed(problem.handed))
+        Variant(graph).value(problem.last, float_handed(problem.handed))
         for graph in CATALOGUE["forgot-output-projection"].made_in(problem.last)
     )
     assert dropped == pytest.approx(layer(project=False))
@@ -168,9 +168,9 @@ def test_leaving_out_the_output_projection_keeps_or_drops_its_bias() -> None:
 def test_a_mistake_can_be_made_in_one_head() -> None:
     problem = ready()
     handed = float_handed(problem.handed)
-    _, first, second = (Graph(g) for g in CATALOGUE["forgot-scale"].made_in(problem.last))
+    _, first, second = (Variant(g) for g in CATALOGUE["forgot-scale"].made_in(problem.last))
     one, other = problem.steps["weights", 0], problem.steps["weights", 1]
-    right = Graph(problem.last)
+    right = Variant(problem.last)
     assert first.value(other, handed) == pytest.approx(right.value(other, handed))
     assert first.value(one, handed) != pytest.approx(right.value(one, handed))
     assert second.value(one, handed) == pytest.approx(right.value(one, handed))
@@ -181,7 +181,7 @@ def test_exact_numbers_agree_with_float64_on_every_mistaken_graph(tag: str) -> N
     """What a mistake leads to, read in closed form and in float64."""
     problem = ready()
     for last in CATALOGUE[tag].made_in(problem.last):
-        graph = Graph(last)
+        graph = Variant(last)
         try:
             closed = read(last, EXACT, problem.handed)
         except ValueError:  # stacked or added heads no longer fit W_O: there is no output

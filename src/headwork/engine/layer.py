@@ -205,7 +205,7 @@ class MultiHead:
         x (tokens, d_model); the arrays' numbers are taken as they print, 0.1 as one tenth. With rotary positions, which
         no step of the page has, the turned Q and K are handed over.
         """
-        from headwork.engine.layer_on_page import work
+        from headwork.layer_on_page import work
 
         return work(self, floats("x", x), None if context is None else floats("context", context), mask, causal, places)
 

@@ -48,7 +48,7 @@ FLAG = "a causal flag"
 
 
 @dataclass(frozen=True)
-class Sizes:
+class CaseSizes:
     """The lengths of a case."""
 
     tokens: int = 4
@@ -80,7 +80,7 @@ class Caller:
             called = "module(x, x, x)"
         return f"{called}, {self.framework}, {LAYOUTS[self.leading]}"
 
-    def draw(self, sizes: Sizes, generator: np.random.Generator, whole: bool = False) -> Case:
+    def draw(self, sizes: CaseSizes, generator: np.random.Generator, whole: bool = False) -> Case:
         """Inputs of these sizes: without pattern, or small whole numbers for working by hand."""
 
         def drawn(*shape: int) -> Array:

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from headwork.inspecting.calling import FLAG, Case, Sizes, as_array
-from headwork.mistakes.predict import Graph
+from headwork.inspecting.calling import FLAG, Caller, Case, CaseSizes, as_array
+from headwork.inspecting.trial import Trial, graph_of
+from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
-if TYPE_CHECKING:
-    from headwork.inspecting.probe import Trial
-
 Outcome = tuple[bool, str] | None  # None: the corner does not arise
-RAGGED = Sizes(tokens=3, keys=5, d_k=4, d_v=4)
-WIDE = Sizes(tokens=4, keys=4, d_k=4, d_v=6)
+RAGGED = CaseSizes(tokens=3, keys=5, d_k=4, d_v=4)
+WIDE = CaseSizes(tokens=4, keys=4, d_k=4, d_v=6)
 
 
 def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
     """What the function gives, and what the formula or the mistake that was named gives: a corner is about the rest."""
-    from headwork.inspecting.probe import graph_of
-    from headwork.mistakes.catalogue import CATALOGUE
-
     last, handed = graph_of(case, trial.heads, trial.causal)
     assert last is not None
     graphs = [last]
     if trial.tags and "+" not in trial.tags[0]:
         graphs = CATALOGUE[trial.tags[0]].made_in(last) or [last]
-    expected = Graph(graphs[0]).predict(last, handed)
+    expected = Variant(graphs[0]).predict(last, handed)
     assert expected is not None
     return trial.caller(case, trial.heads), expected
 
@@ -86,7 +82,6 @@ def wide_values(trial: Trial, masked: Trial | None) -> Outcome:
 
 def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
     """Views with strides of their own must give the same."""
-    from headwork.inspecting.calling import Caller
 
     class Strided(Caller):
         def _own_kind(self, array: Any, keep: bool = False) -> Any:
@@ -105,8 +100,6 @@ def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
 
 def inputs_left_alone(trial: Trial, masked: Trial | None) -> Outcome:
     """The arrays that were handed over are as before."""
-    from headwork.inspecting.calling import Caller
-
     kept: list[tuple[Any, Array]] = []
 
     class Watched(Caller):

@@ -51,14 +51,14 @@ def evaluate(text: str, at: Mapping[str, Fraction]) -> Fraction | None:
     if len(text) > LONGEST:
         raise HeadworkError(f"an expression of {len(text)} characters; at most {LONGEST} are read")
     powers = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda m: "^" + m[0].translate(_RAISED), text)
-    return _Reader(powers.replace("−", "-").replace("·", "*"), at).whole()
+    return _Evaluator(powers.replace("−", "-").replace("·", "*"), at).whole()
 
 
 class _Unknown(Exception):
     """A name that the right answer does not hold."""
 
 
-class _Reader:
+class _Evaluator:
     """Recursive descent; depth is bounded by the length of the text."""
 
     def __init__(self, text: str, at: Mapping[str, Fraction]) -> None:

@@ -24,7 +24,7 @@ _KEYS = ("tolerance", "points", "penalty", "shape", "working_from")
 
 
 @dataclass(frozen=True)
-class Rules:
+class MarkingRules:
     """The rules of one problem."""
 
     tolerance: Tolerance = field(default_factory=Tolerance)
@@ -37,7 +37,7 @@ class Rules:
         return self.points.get(label, Fraction(1))
 
     @classmethod
-    def read(cls, table: Mapping[str, Any], labels: tuple[str, ...]) -> Rules:
+    def read(cls, table: Mapping[str, Any], labels: tuple[str, ...]) -> MarkingRules:
         """The rules that a sheet's table gives; every key checked."""
         if unknown := [key for key in table if key not in _KEYS]:
             raise HeadworkError(f"unknown key '{unknown[0][:40]}' in [marking]; allowed are {', '.join(_KEYS)}")

@@ -8,16 +8,17 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.algebra import same
+from headwork.marking.answered import Answered
 from headwork.marking.marks import AnswerMark, Verdict
-from headwork.marking.questions import Answered, Question
 from headwork.marking.table import Malformed, is_blank
 from headwork.readings.counts import BY_HAND, counts
+from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 
 COUNTED = ("multiplications", "additions", "divisions")
 
 
-def mark_symbolic(kind: str, question: Question, answered: Answered, ready: Ready) -> AnswerMark:
+def mark_symbolic(kind: str, question: Asked, answered: Answered, ready: Ready) -> AnswerMark:
     """A shape, such as "n×d/h", or the operations of a step, such as { multiplications = "n*n*d_k" }."""
     right = _shape(question, ready) if kind == "shape" else _count(question, ready)
     try:
@@ -33,7 +34,7 @@ def mark_symbolic(kind: str, question: Question, answered: Answered, ready: Read
     return AnswerMark(question.name, verdict, len(right), Fraction(len(right) - len(wrong)), places)
 
 
-def _shape(question: Question, ready: Ready) -> dict[str, Any]:
+def _shape(question: Asked, ready: Ready) -> dict[str, Any]:
     return {str(i): size for i, size in enumerate(ready.shape[question.found.step])}
 
 
@@ -45,7 +46,7 @@ def _sizes(raw: Any, number: int) -> dict[str, str]:
     return {str(i): str(size) for i, size in enumerate(sizes)}
 
 
-def _count(question: Question, ready: Ready) -> dict[str, Any]:
+def _count(question: Asked, ready: Ready) -> dict[str, Any]:
     count = counts(ready.last, BY_HAND)[question.found.step]
     each = {name: getattr(count, name) for name in COUNTED}
     return {name: size for name, size in each.items() if size != 0} or each

@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.marking.tolerance import Number, read_number
+from headwork.marking.tolerance import Written, read_number
 from headwork.numbers.parse import NumberError
 from headwork.sheets.fields import LARGEST_SIDE
 
 LONGEST = 20_000  # characters of one answer
 Texts = list[list[Any]]
-Numbers = tuple[tuple[Number, ...], ...]
+Numbers = tuple[tuple[Written, ...], ...]
 
 
 class Malformed(HeadworkError):
@@ -61,7 +61,7 @@ def _from_text(text: str) -> Texts:
     return [re.split(r"\s*,\s*|\s+", row.strip()) for row in rows]
 
 
-def _number(value: Any, row: int, column: int) -> Number:
+def _number(value: Any, row: int, column: int) -> Written:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise Malformed(f"row {row}, column {column}: {type(value).__name__} where a number belongs")
     try:

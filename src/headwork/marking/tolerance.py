@@ -29,7 +29,7 @@ _DECIMAL = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Number:
+class Written:
     """An answer's number, and how finely it was written."""
 
     value: Real | Hidden
@@ -38,7 +38,7 @@ class Number:
 
 
 @lru_cache(maxsize=20_000)  # a class writes the same few numbers over and over
-def read_number(text: str | int) -> Number:
+def read_number(text: str | int) -> Written:
     """A number and the places it claims; "-inf" is what a mask hides with.
 
     >>> read_number("0.880").places, read_number("6.90e-13").places, read_number("1/3").places
@@ -46,14 +46,14 @@ def read_number(text: str | int) -> Number:
     """
     words = str(text).strip().replace("−", "-")
     if words in ("-inf", "-∞"):
-        return Number(HIDDEN, -inf, None)
+        return Written(HIDDEN, -inf, None)
     value = parse_number(text)
     try:
         near = to_float(value)
     except OverflowError:
         raise NumberError(f"'{words[:40]}' is out of range") from None
     match = _DECIMAL.fullmatch(words)
-    return Number(value, near, len(match[1]) - int(match[2] or 0) if match else None)
+    return Written(value, near, len(match[1]) - int(match[2] or 0) if match else None)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Tolerance:
         """Whether a number that lies just so far away is still right; a whole unit away is wrong."""
         return self.rule in ("exact", "within")
 
-    def room(self, answer: Number, right: float, asked: int) -> Fraction:
+    def room(self, answer: Written, right: float, asked: int) -> Fraction:
         """How far from the right number the answer may lie."""
         if self.rule == "last-place":
             claimed = answer.places
@@ -115,13 +115,13 @@ class Tolerance:
             return Fraction(10) ** (exponent(Fraction(right)) + 1 - self.figures)
         return self.absolute + self.relative * abs(Fraction(right)) if self.rule == "within" else Fraction(0)
 
-    def room_near(self, answer: Number, right: float, asked: int) -> float:
+    def room_near(self, answer: Written, right: float, asked: int) -> float:
         """The same in float64."""
         if self.rule == "last-place":
             return _unit(asked if answer.places is None else max(asked, answer.places))[1]
         return float(self.room(answer, right, asked))
 
-    def accepts(self, answer: Number, near: float, right: Callable[[], Entry], asked: int) -> bool:
+    def accepts(self, answer: Written, near: float, right: Callable[[], Entry], asked: int) -> bool:
         """Whether the answer is right. float64 decides what is clear, exact arithmetic, on demand, what is not.
 
         >>> rule = Tolerance()

@@ -7,15 +7,15 @@ from itertools import combinations
 
 import numpy as np
 
-from headwork.marking.questions import Question, questions
 from headwork.mistakes.diagnose import Diagnosis
-from headwork.mistakes.evidence import Table, evidence, view
+from headwork.mistakes.evidence import Predictions, evidence, view
 from headwork.mistakes.predict import float_handed
 from headwork.readings.values import Array
+from headwork.sheets.questions import Asked, questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Problem
 
-Predictions = list[tuple[str, dict[Question, Array]]]
+Planted = list[tuple[str, dict[Asked, Array]]]
 SAME = 1e-9
 UNITS = 2.5  # two answers in the last place may each be a unit off and must still differ
 
@@ -45,15 +45,15 @@ def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
     changed = [
         (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
     ]
-    tables = {
-        question: Table.of((((tag,), answers[question]) for tag, answers in predicted if question in answers), matrix)
-        for question, matrix in right.items()
+    held = {
+        q: Predictions.of((((tag,), answers[q]) for tag, answers in predicted if q in answers), matrix)
+        for q, matrix in right.items()
     }
     for (tag, questions_changed), (_, answers) in zip(changed, predicted, strict=True):
         told = (
             (q, evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS))) for q in questions_changed
         )
-        if not any(bits >= tables[question].enough for question, bits in told):
+        if not any(bits >= held[question].enough for question, bits in told):
             yield tag, ""
     for (i, (one, here)), (j, (other, there)) in combinations(enumerate(changed), 2):
         if one == other:
@@ -63,17 +63,17 @@ def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
                 yield one, other
 
 
-def _predictions(problem: Problem) -> tuple[dict[Question, Array], Predictions]:
+def _predictions(problem: Problem) -> tuple[dict[Asked, Array], Planted]:
     ready = Ready(problem)
     asked = [question for part in problem.parts for question in questions(part, ready)]
     handed = float_handed(ready.handed)
     diagnosis = Diagnosis(ready.last)
     truth = diagnosis.right.everything(handed)
-    right = {q: view(q.found, truth[q.found.step.role, q.found.step.head]) for q in asked}
-    predicted: Predictions = []
+    right = {q: view(q.found, truth[q.found.step]) for q in asked}
+    keys = {q: (q.found.step.role, q.found.step.head) for q in asked}
+    predicted: Planted = []
     for tag, graph in diagnosis.single:
-        worked = graph.everything(handed)
-        keys = {q: (q.found.step.role, q.found.step.head) for q in asked}
+        worked = graph.by_name(graph.everything(handed, truth))
         predicted.append((tag, {q: view(q.found, worked[key]) for q, key in keys.items() if key in worked}))
     return right, predicted
 

@@ -8,8 +8,8 @@ from typing import Any
 from headwork.graph import Step
 from headwork.mistakes import slips
 from headwork.mistakes.catalogue import CATALOGUE
-from headwork.mistakes.evidence import EARLY_ROUNDING, Table, Tags, comparable, view
-from headwork.mistakes.predict import Graph
+from headwork.mistakes.evidence import EARLY_ROUNDING, Predictions, Tags, comparable, view
+from headwork.mistakes.predict import MOST_KEPT, RoleAndHead, Route, Variant
 from headwork.readings.values import Array
 from headwork.sheets.ready import Found
 
@@ -25,13 +25,14 @@ class Diagnosis:
     """The catalogue held against one problem: rewritten graphs, and what each predicts, worked out once."""
 
     def __init__(self, last: Step) -> None:
-        self.right = Graph(last)
-        self.single = [(tag, Graph(g, last)) for tag, m in CATALOGUE.items() for g in m.made_in(last)]
-        self._pairs: list[tuple[Tags, Graph]] | None = None
-        self._tables: dict[tuple[Any, Found, int], Table] = {}
-        self._worked: dict[tuple[Any, int], list[tuple[Tags, dict[tuple[str, Any], Array]]]] = {}
+        self.right = Variant(last)
+        self.single = [(tag, Variant(g, last)) for tag, m in CATALOGUE.items() for g in m.made_in(last)]
+        self._pairs: list[tuple[Tags, Variant]] | None = None
+        self._tables: dict[tuple[Any, Found, int], Predictions] = {}
+        self._worked: dict[tuple[Any, int], list[tuple[Tags, dict[RoleAndHead, Array]]]] = {}
+        self._mistaken: dict[tuple[Step, frozenset[Step]], list[tuple[Tags, Route]]] = {}
 
-    def pairs(self) -> list[tuple[Tags, Graph]]:
+    def pairs(self) -> list[tuple[Tags, Variant]]:
         """Two mistakes at once; of those that can be made in one head, only the way that makes them in all."""
         if self._pairs is None:
             self._pairs = []
@@ -40,28 +41,26 @@ class Diagnosis:
                 for graph in CATALOGUE[one].made_everywhere(self.right.last):
                     for other in tags[tags.index(one) + 1 :]:
                         both = CATALOGUE[other].made_everywhere(graph)
-                        self._pairs += [((one, other), Graph(g)) for g in both]
+                        self._pairs += [((one, other), Variant(g)) for g in both]
         return self._pairs
 
-    def table(self, key: Any, found: Found, right: Array, handed: Mapping[Step, Array], number: int) -> Table:
+    def table(self, key: Any, found: Found, right: Array, handed: Mapping[Step, Array], number: int) -> Predictions:
         """Predictions of so many mistakes at once. `key` names what is handed over, so that tables can be kept."""
         if (key, found, number) not in self._tables:
             step = (found.step.role, found.step.head)
             worked = ((tags, all_steps.get(step)) for tags, all_steps in self._all(key, handed, number))
             predictions = ((tags, view(found, matrix)) for tags, matrix in worked if matrix is not None)
-            self._tables[key, found, number] = Table.of(predictions, right)
+            self._tables[key, found, number] = Predictions.of(predictions, right)
         return self._tables[key, found, number]
 
-    def _all(
-        self, key: Any, handed: Mapping[Step, Array], number: int
-    ) -> list[tuple[Tags, dict[tuple[str, Any], Array]]]:
+    def _all(self, key: Any, handed: Mapping[Step, Array], number: int) -> list[tuple[Tags, dict[RoleAndHead, Array]]]:
         if (key, number) not in self._worked:
             graphs = [((tag,), graph) for tag, graph in self.single] if number == 1 else self.pairs()
-            worked = [(tags, graph.everything(handed)) for tags, graph in graphs]
+            right = self.right.everything(handed)
+            worked = [(tags, graph.by_name(graph.everything(handed, right))) for tags, graph in graphs]
             if number == 1:
-                worked += [
-                    (EARLY_ROUNDING, self.right.everything(handed, rounding)) for rounding in slips.early_roundings()
-                ]
+                rounded = (self.right.everything(handed, rounding=rounding) for rounding in slips.early_roundings())
+                worked += [(EARLY_ROUNDING, self.right.by_name(meaning)) for meaning in rounded]
             self._worked[key, number] = worked
         return self._worked[key, number]
 
@@ -103,13 +102,19 @@ class Diagnosis:
         if follows is None:
             return []
         right = comparable(view(found, follows))
-        predicted = (
-            ((tag,), view(found, matrix))
-            for tag, graph in self.single
-            if graph.touches(found.step, base) and (matrix := graph.predict(found.step, base)) is not None
-        )
-        named = Table.of(predicted, right).fitting(answer, within)
+        predicted = ((tags, view(found, route.value(base))) for tags, route in self._mistaken_routes(found.step, base))
+        named = Predictions.of(predicted, right).fitting(answer, within)
         return named + [(slip,) for slip in slips.slips(answer, right, within)]
+
+    def _mistaken_routes(self, step: Step, handed: Mapping[Step, Array]) -> list[tuple[Tags, Route]]:
+        """The single mistakes that can be made between what is handed over and the step."""
+        key = (step, frozenset(handed))
+        if key not in self._mistaken:
+            if len(self._mistaken) >= MOST_KEPT:
+                self._mistaken.clear()
+            routes = [((tag,), graph.route(step, handed)) for tag, graph in self.single]
+            self._mistaken[key] = [(tags, route) for tags, route in routes if route is not None and route.mistaken]
+        return self._mistaken[key]
 
 
 def _without_vaguer(named: list[Tags]) -> list[Tags]:

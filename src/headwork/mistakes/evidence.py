@@ -40,7 +40,7 @@ def comparable(matrix: Array) -> Array:
 
 
 @dataclass
-class Table:
+class Predictions:
     """Predictions for one question, those of a shape together, so that an answer is held against all at once."""
 
     tags: dict[tuple[int, ...], list[Tags]]
@@ -48,7 +48,7 @@ class Table:
     right: Array
 
     @classmethod
-    def of(cls, predictions: Iterable[tuple[Tags, Array]], right: Array) -> Table:
+    def of(cls, predictions: Iterable[tuple[Tags, Array]], right: Array) -> Predictions:
         tags: dict[tuple[int, ...], list[Tags]] = defaultdict(list)
         matrices: dict[tuple[int, ...], list[Array]] = defaultdict(list)
         for names, matrix in predictions:

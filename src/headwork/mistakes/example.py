@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headwork.mistakes.predict import Variant, float_handed
+from headwork.mistakes.rewriting import ENTERED
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready
 
 
 def compare(tag: str, name: str, formula: str = "scaled_dot_product", **given: Any) -> None:
     """Print what `name` is, and what it becomes with the mistake."""
-    from headwork.mistakes.catalogue import CATALOGUE
-    from headwork.mistakes.predict import Graph, float_handed
-
     keys: dict[str, Any] = {key: given.pop(key) for key in ("heads", "mask") if key in given}
     part: Mapping[str, Any] = {"label": "a", "find": [name]}
     ready = Ready(read_problem({"formula": formula, "given": given, "part": [part], **keys}, ""))
     (found,) = ready.find(name)
     handed = float_handed(ready.handed)
-    right = Graph(ready.last).value(found.step, handed)
-    mistaken = Graph(CATALOGUE[tag].made_in(ready.last)[0]).value(found.step, handed)
+    right = Variant(ready.last).value(found.step, handed)
+    mistake = next(entered[tag] for entered in ENTERED.values() if tag in entered)
+    mistaken = Variant(mistake.made_in(ready.last)[0]).value(found.step, handed)
     print(f"right {_text(right)}, mistaken {_text(mistaken)}")
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from random import Random
-from typing import Any
 
 import numpy as np
 
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, Formula, formula_named
+from headwork.mistakes.apart import coincidence, structural
+from headwork.mistakes.predict import float_handed
 from headwork.readings.exact import Matrix
 from headwork.readings.values import Array, values
 from headwork.sheets.ready import Ready
@@ -72,8 +73,6 @@ def new_sheet(plan: Plan | None = None, seed: int = 7, number: int = 1) -> Sheet
     >>> new_sheet(seed=7, number=3) == new_sheet(seed=7, number=3)
     True
     """
-    from headwork.mistakes.apart import coincidence  # the catalogue knows the sheets, not they it
-
     plan = plan or Plan()
     generator = Random(f"headwork {seed} {number}")
     if why := _impossible(plan):
@@ -94,8 +93,6 @@ def new_sheet(plan: Plan | None = None, seed: int = 7, number: int = 1) -> Sheet
 @cache
 def _impossible(plan: Plan) -> str:
     """Why these sizes cannot do, or nothing."""
-    from headwork.mistakes.apart import structural
-
     return structural(_problem(plan, _any_numbers(plan)))
 
 
@@ -157,10 +154,7 @@ def _head(plan: Plan, X: Matrix, generator: Random) -> dict[str, Matrix] | None:
 
 def _comfortable(ready: Ready) -> bool:
     """Small numbers, and every softmax row with a favourite that is not a certainty."""
-    handed: dict[Any, Any] = {}
-    for step, matrix in ready.handed.items():
-        handed[step] = _array(matrix)
-    for step, value in values(ready.last, handed).items():
+    for step, value in values(ready.last, float_handed(ready.handed)).items():
         if step.role in ("Q", "K", "V") and np.max(np.abs(value)) > PENCIL:
             return False
         if step.role == "scores" and np.max(np.abs(value)) > PENCIL_SCORES:
@@ -176,12 +170,6 @@ def _neither_flat_nor_saturated(weights: Array) -> bool:
         if len(seen) > 1 and not (1 / len(seen) + FLATTEST <= seen.max() <= SUREST):
             return False
     return True
-
-
-def _array(matrix: Matrix) -> Array:
-    from headwork.mistakes.predict import to_array
-
-    return to_array(matrix)
 
 
 def _matrix(rows: int, columns: int, entries: tuple[int, ...], generator: Random) -> Matrix:

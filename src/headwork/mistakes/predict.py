@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from headwork.errors import HeadworkError
-from headwork.graph import Step, in_order, needed
-from headwork.mistakes.operations import VALUES, HideOthers, ZeroHidden
+from headwork.errors import HeadworkError, ShapeError
+from headwork.graph import Recipe, Rules, Step, in_order, needed
+from headwork.mistakes.operations import SHAPES, VALUES
 from headwork.numbers.digits import to_float
-from headwork.ops import Add, MatMul
+from headwork.ops import Given, Shape
 from headwork.readings.exact import Hidden, Matrix
 from headwork.readings.values import Array
 
 Round = Callable[[Step, Array], Array]
-MOST_PLANS = 500
-_Line = tuple[Step, Callable[..., Array], tuple[Step, ...]]
+RoleAndHead = tuple[str, Any]  # a role and a head
+MOST_KEPT = 500  # a class that leaves out ever other answers must not fill the memory
 
 
 def to_array(matrix: Matrix) -> Array:
@@ -29,19 +30,19 @@ def float_handed(handed: Mapping[Step, Matrix]) -> dict[Step, Array]:
     return {step: to_array(matrix) for step, matrix in handed.items()}
 
 
-class Graph:
+class Variant:
     """A graph that is read many times. Its steps are known by role and head, so that a rewritten graph answers
-    for the steps of the one it was made from; plans of what has to be worked out are kept."""
+    for the steps of the one it was made from."""
 
     def __init__(self, last: Step, original: Step | None = None) -> None:
         self.last = last
         self.order = list(in_order(last))
         self.all = set(self.order)
-        self.by_key: dict[tuple[str, Any], Step] = {}
+        self.by_key: dict[RoleAndHead, Step] = {}
         for step in self.order:
             self.by_key.setdefault((step.role, step.head), step)
         self.untouched = _alike(self.order, list(in_order(original))) if original is not None else set()
-        self.plans: dict[tuple[Step, frozenset[Step]], list[_Line] | None] = {}
+        self._routes: dict[tuple[Step, frozenset[Step]], Route | None] = {}
 
     def here(self, step: Step) -> Step | None:
         """This graph's step for one of the original's."""
@@ -54,48 +55,64 @@ class Graph:
             raise HeadworkError(f"{step!r} cannot be worked out from what is given")
         return found
 
-    def predict(self, step: Step, handed: Mapping[Step, Array], rounding: Round | None = None) -> Array | None:
+    def predict(self, step: Step, handed: Mapping[Step, Array]) -> Array | None:
         """The same; None where this graph does not lead to the step or its matrices no longer fit."""
+        route = self.route(step, handed)
+        return None if route is None else route.value(handed)
+
+    def route(self, step: Step, handed: Mapping[Step, Array]) -> Route | None:
+        """The way from what is handed over to a step, kept for matrices of the same shapes."""
+        key = (step, frozenset(handed))
+        if key not in self._routes:
+            if len(self._routes) >= MOST_KEPT:
+                self._routes.clear()
+            self._routes[key] = self._route(step, handed)
+        return self._routes[key]
+
+    def _route(self, step: Step, handed: Mapping[Step, Array]) -> Route | None:
         target = self.here(step)
         if target is None:
             return None
-        mine = {here: array for s, array in handed.items() if (here := self.here(s)) is not None and here is not target}
-        lines = self._plan(target, mine.keys())
-        if lines is None:
+        known = {here: s for s in handed if (here := self.here(s)) is not None and here is not target}
+        steps = needed(target, known)
+        work = [s for s in steps if s not in known]
+        if any(isinstance(s.op, Given) for s in work):
             return None
-        return _run(lines, mine, rounding)
+        taken = {s: known[s] for s in steps if s in known}
+        fits = Recipe(work, FITTING).follow({here: handed[s].shape for here, s in taken.items()})
+        if fits[target] is None:
+            return None
+        return Route(target, taken, Recipe(work, VALUES), not self.untouched.issuperset(work))
 
-    def everything(self, handed: Mapping[Step, Array], rounding: Round | None = None) -> dict[tuple[str, Any], Array]:
-        """Every step that can be worked out, by role and head, in one pass."""
-        meaning: dict[Step, Array] = {here: array for s, array in handed.items() if (here := self.here(s)) is not None}
-        for step in self.order:
-            if step in meaning or not step.inputs or not all(s in meaning for s in step.inputs):
-                continue
-            value = _run([(step, VALUES[type(step.op)], step.inputs)], meaning, rounding)
-            if value is not None:
-                meaning[step] = value
+    def everything(
+        self, handed: Mapping[Step, Array], known: Mapping[Step, Array] | None = None, rounding: Round | None = None
+    ) -> dict[Step, Array]:
+        """Every step that can be worked out. `known` are steps of another variant, worked out from the same matrices:
+        what this one shares with it is not worked out again."""
+        meaning = {step: known[step] for step in self.order if step in known} if known else {}
+        meaning |= {here: array for s, array in handed.items() if (here := self.here(s)) is not None}
+        work = [step for step in self.order if step not in meaning]
+        shape = Recipe(work, FITTING).follow({step: array.shape for step, array in meaning.items()})
+        rules = VALUES if rounding is None else {op: partial(_rounded, rounding, rule) for op, rule in VALUES.items()}
+        return Recipe((step for step in work if shape[step] is not None), rules).follow(meaning)
+
+    def by_name(self, meaning: Mapping[Step, Array]) -> dict[RoleAndHead, Array]:
+        """The same by role and head."""
         return {key: meaning[step] for key, step in self.by_key.items() if step in meaning}
 
-    def touches(self, step: Step, handed: Collection[Step]) -> bool:
-        """Whether the mistake lies between what is handed over and the step."""
-        target = self.here(step)
-        if target is None:
-            return False
-        mine = {here for s in handed if (here := self.here(s)) is not None and here is not target}
-        return any(line[0] not in self.untouched for line in self._plan(target, mine) or ())
 
-    def _plan(self, target: Step, handed: Collection[Step]) -> list[_Line] | None:
-        key = (target, frozenset(handed))
-        if key not in self.plans:
-            if len(self.plans) >= MOST_PLANS:  # a class that leaves out ever other answers must not fill the memory
-                self.plans.clear()
-            steps = needed(target, dict.fromkeys(handed))
-            work = [(s, VALUES[type(s.op)], s.inputs) for s in steps if s not in handed]
-            self.plans[key] = work if all(inputs for _, _, inputs in work) else None
-        return self.plans[key]
+class Route:
+    """A step of a variant, what of the matrices handed over it takes, and how it is worked out of them."""
+
+    def __init__(self, target: Step, taken: Mapping[Step, Step], recipe: Recipe[Array], mistaken: bool) -> None:
+        self.target, self.recipe, self.mistaken = target, recipe, mistaken
+        self.taken = list(taken.items())
+
+    def value(self, handed: Mapping[Step, Array]) -> Array:
+        return self.recipe.follow({here: handed[step] for here, step in self.taken})[self.target]
 
 
-def _alike(steps: list[Step], originals: list[Step]) -> set[Step]:
+def _alike(steps: Collection[Step], originals: Collection[Step]) -> set[Step]:
     """The steps that work as in the original. A step that only rests on a changed one is a new step, but alike."""
     known = {_way(step) for step in originals}
     return {step for step in steps if _way(step) in known}
@@ -105,26 +122,19 @@ def _way(step: Step) -> tuple[Any, ...]:
     return step.role, step.head, step.op, tuple((s.role, s.head) for s in step.inputs)
 
 
-def _run(lines: list[_Line], handed: Mapping[Step, Array], rounding: Round | None) -> Array | None:
-    meaning = dict(handed)
-    value: Array | None = None
-    for step, rule, inputs in lines:
-        operands = [meaning[s] for s in inputs]
-        if isinstance(step.op, MatMul | Add | ZeroHidden | HideOthers) and not _fit(step, operands):
-            return None
-        try:
-            value = rule(step, *operands)
-        except ValueError:  # NumPy's word for matrices that do not fit
-            return None
-        if rounding is not None:
-            value = rounding(step, value)
-        meaning[step] = value
-    return value
+def _rounded(rounding: Round, rule: Callable[..., Array], step: Step, *inputs: Array) -> Array:
+    return rounding(step, rule(step, *inputs))
 
 
-def _fit(step: Step, operands: list[Array]) -> bool:
-    """NumPy would stretch what a page would not add, and multiply what holds −∞."""
-    left, right = operands
-    if isinstance(step.op, MatMul):
-        return bool(left.shape[-1] == right.shape[-2])
-    return left.shape[-1] == right.shape[-1] and right.shape[-2] in (1, left.shape[-2])
+def _if_it_fits(rule: Callable[..., Shape], step: Step, *inputs: Shape | None) -> Shape | None:
+    try:
+        return None if None in inputs else rule(step, *inputs)
+    except ShapeError:
+        return None
+
+
+# Shapes, with None for a step that cannot be worked out: matrices that do not fit, or that nobody handed over.
+FITTING: Rules[Shape | None] = {
+    **{op: partial(_if_it_fits, rule) for op, rule in SHAPES.items()},
+    Given: lambda step: None,
+}

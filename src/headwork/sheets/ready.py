@@ -10,9 +10,9 @@ from fractions import Fraction
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
 from headwork.formulas import formula_named
-from headwork.graph import Step, in_order
+from headwork.graph import Step, in_order, read
 from headwork.ops import Given, Transpose
-from headwork.readings.exact import HIDDEN, Matrix
+from headwork.readings.exact import EXACT, HIDDEN, Matrix
 from headwork.readings.shapes import shapes
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Key, Part, Problem
@@ -54,6 +54,8 @@ class Ready:
         self.handed = self._handed(problem.given)
         if masked and isinstance(self.sizes.tokens, int) and isinstance(self.sizes.keys, int):
             self.handed[self.steps["mask", None]] = self._mask(self.sizes.tokens, self.sizes.keys)
+        self._known: dict[Step, Matrix] = {}
+        self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
 
     def handed_in(self, part: Part) -> dict[Step, Matrix]:
         """Everything given for a part: the problem's matrices, and those the part itself hands over."""
@@ -75,6 +77,21 @@ class Ready:
                 f"key 'mask': causal needs as many keys as tokens, not {keys} and {tokens}; give the mask as a matrix"
             )
         return tuple(tuple(Fraction(0) if j <= i else HIDDEN for j in range(keys)) for i in range(tokens))
+
+    def asked(self, part: Part) -> list[Found]:
+        return [found for name in part.find for found in self.find(name)]
+
+    def truth(self, part: Part) -> dict[Step, Matrix]:
+        """Every step that the part's questions rest on, in closed form: worked out once, for all who ask."""
+        if part.label not in self._truth:
+            # What was worked out from the problem's own matrices holds for every part that hands over nothing.
+            truth = {**({} if part.given else self._known), **self.handed_in(part)}
+            for found in self.asked(part):
+                truth |= read(found.step, EXACT, truth)
+            if not part.given:
+                self._known = truth
+            self._truth[part.label] = truth
+        return self._truth[part.label]
 
     def find(self, name: str) -> list[Found]:
         """What a name asks for. A bare role with several heads asks for all of them."""

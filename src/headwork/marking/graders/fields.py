@@ -47,14 +47,14 @@ def fields(sheet: Sheet) -> tuple[Field, ...]:
 def _shapes(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
     for number, problem in enumerate(marker.problems, 1):
         prefix = f"{number}." if len(marker.problems) > 1 else ""
-        for part in problem.problem.parts:
-            for question in problem.asked.get(part.label, ()):
+        for label, truth in problem.truths.items():
+            for question in truth.asked:
                 found, (rows, columns) = question.found, (0, 0)
-                if part.kind == "value":
+                if truth.part.kind == "value":
                     rows, columns = problem.ready.shape[found.step][-2:]
                     rows = rows if found.row is None else 1
                     columns = columns if found.column is None else 1
-                yield (prefix + part.label, question.name), (rows, columns)
+                yield (prefix + label, question.name), (rows, columns)
 
 
 def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:

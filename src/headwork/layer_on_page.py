@@ -12,11 +12,14 @@ from headwork.engine.arguments import Causal, alignment, reach
 from headwork.engine.arrays import Array, checked_mask, is_bool
 from headwork.engine.arrays import sizes as sizes_of
 from headwork.errors import HeadworkError, ShapeError
+from headwork.formulas import SQRT_D_K
+from headwork.readings.exact import HIDDEN, Matrix
+from headwork.sheets.sheet import Part, Problem, Sheet
+from headwork.solving import solve
+from headwork.working import Working
 
 if TYPE_CHECKING:
     from headwork.engine.layer import MultiHead
-    from headwork.readings.exact import Matrix
-    from headwork.working import Working
 
 LARGEST_SIDE = 64  # rows or columns of any matrix: every entry is worked exactly and printed
 
@@ -25,10 +28,6 @@ def work(
     layer: MultiHead, x: Array, context: Array | None, mask: ArrayLike | None, causal: Causal, places: int
 ) -> Working:
     """The layer worked on x as a sheet of one problem: project, attend, join."""
-    from headwork.formulas import SQRT_D_K
-    from headwork.sheets.sheet import Part, Problem, Sheet
-    from headwork.solving import solve
-
     check(layer, x, context)
     if layer.scale == 0:
         raise HeadworkError("scale is 0, and a page divides by 1/scale: give the layer another scale.")
@@ -104,8 +103,6 @@ def exactly(name: str, array: Array) -> Matrix:
 
 def on_page(x: Array, keys_of: Array, mask: ArrayLike | None, causal: Causal) -> Any:
     """The mask as a page has it: a word, or a matrix of 0, −∞ and numbers."""
-    from headwork.readings.exact import HIDDEN
-
     if mask is None and not causal:
         return "none"
     size = sizes_of(x[:, :1], keys_of[:, :1], keys_of[:, :1], False)

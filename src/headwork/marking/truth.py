@@ -1,0 +1,39 @@
+"""What is right: a part's questions and their answers, in closed form and in float64, worked out once for a class."""
+
+from __future__ import annotations
+
+from headwork.graph import Step, needed
+from headwork.mistakes.predict import MOST_KEPT, float_handed
+from headwork.readings.exact import Matrix
+from headwork.readings.values import Array
+from headwork.sheets.questions import Asked, questions
+from headwork.sheets.ready import Ready
+from headwork.sheets.sheet import Part
+
+
+class Truth:
+    """One part: what it asks, what is handed over for it, and what is right. `near` is float64, of what is handed over
+    and of what is asked."""
+
+    def __init__(self, part: Part, ready: Ready) -> None:
+        self.part = part
+        self.asked: tuple[Asked, ...] = questions(part, ready)
+        self.handed: dict[Step, Array] = {}
+        self.near: dict[Step, Array] = {}
+        if part.kind == "value":
+            self.exact: dict[Step, Matrix] = ready.truth(part)
+            self.handed_exact: dict[Step, Matrix] = ready.handed_in(part)
+            self.handed = float_handed(self.handed_exact)
+            asked = {question.found.step: self.exact[question.found.step] for question in self.asked}
+            self.near = {**self.handed, **float_handed(asked)}
+        self._sources: dict[tuple[Step, frozenset[Step]], list[Step]] = {}
+
+    def sources(self, step: Step, answered: frozenset[Step]) -> list[Step]:
+        """Which of the steps answered before this one rests on, unless the part hands the step over."""
+        key = (step, answered)
+        if key not in self._sources:
+            if len(self._sources) >= MOST_KEPT:
+                self._sources.clear()
+            before = {s for s in answered if s is not step and s not in self.handed}
+            self._sources[key] = [s for s in needed(step, {*self.handed, *before}) if s in before]
+        return self._sources[key]

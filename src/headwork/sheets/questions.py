@@ -1,0 +1,52 @@
+"""What a part asks for, question by question, and the names under which an answer is accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwork.sheets.ready import Found, Ready
+from headwork.sheets.sheet import Part
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A step, a row or an entry that is asked for."""
+
+    name: str
+    found: Found
+    also: frozenset[str]  # other names: what the page prints
+    group: tuple[str, int] | None = None  # "Q" asks for all heads at once: the role, and which of them this is
+
+
+def questions(part: Part, ready: Ready) -> tuple[Asked, ...]:
+    """The questions of a part, in order."""
+    asked: list[Asked] = []
+    for name in part.find:
+        several = ready.find(name)
+        for number, found in enumerate(several):
+            own = name.replace(" ", "") if len(several) == 1 else _full_name(found, ready)
+            group = (name.replace(" ", ""), number) if len(several) > 1 else None
+            asked.append(Asked(own, found, _printed(found, ready) - {own}, group))
+    if not part.find:
+        steps = ready.computed()
+        asked = [Asked(_full_name(Found(s), ready), Found(s), _printed(Found(s), ready)) for s in steps]
+    return tuple(asked)
+
+
+def _full_name(found: Found, ready: Ready) -> str:
+    """Q_1, scores_2[3,1]: role, head, place."""
+    first = ready.problem.notation.first_index
+    head = found.step.head
+    below = "" if head is None else f"_{head + first if isinstance(head, int) else head}"
+    place = [str(i + first) for i in (found.row, found.column) if i is not None]
+    return f"{found.step.role}{below}" + (f"[{','.join(place)}]" if place else "")
+
+
+def _printed(found: Found, ready: Ready) -> frozenset[str]:
+    notation = ready.problem.notation
+    full = _full_name(found, ready)
+    if found.row is None:
+        return frozenset({str(notation.of(found.step)), full})
+    if found.column is None:
+        return frozenset({str(notation.row(found.step, found.row)), full})
+    return frozenset({str(notation.entry(found.step, found.row, found.column)), full})

@@ -1,0 +1,24 @@
+"""One word, one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import headwork
+
+ROOT = Path(headwork.__file__).parent
+APART = ("engine", "torch")  # which know nothing of the rest, nor the rest of them
+
+
+def test_no_two_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in ROOT.rglob("*.py"):
+        place = path.relative_to(ROOT)
+        if place.parts[0] not in APART:
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    homes[node.name].append(str(place))
+    assert homes
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
