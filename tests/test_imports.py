@@ -17,7 +17,7 @@ import headwork
 ROOT = Path(headwork.__file__).parent
 # Each may import from itself and from those before it, at its top and inside its functions.
 ORDER = [
-    *("errors", "numbers", "ops", "graph", "notation"),
+    *("errors", "maths", "inline", "numbers", "ops", "graph", "notation"),
     *("readings", "formulas", "build"),
     *("why_scale", "sheets", "proofs", "working", "solving", "configure", "layer_on_page", "one_step"),
     *("render", "mistakes"),
