@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -64,16 +64,18 @@ class HandIn:
     overdue: bool
 
     @classmethod
-    def read(cls, path: Path) -> HandIn:
-        """`submission_metadata.json`; without one everything is open."""
-        if not path.exists():
-            return cls((), None, True)
-        told = json.loads(path.read_text("utf-8"))
+    def of(cls, told: Mapping[str, Any]) -> HandIn:
+        """What `submission_metadata.json` tells; where it is silent everything is open."""
         names = sorted(str(user.get("email") or user.get("name") or "") for user in told.get("users") or ())
         when = datetime.fromisoformat(told["created_at"]) if told.get("created_at") else None
         due = (told.get("assignment") or {}).get("due_date")
         overdue = when is None or not due or when >= datetime.fromisoformat(due)
         return cls(tuple(names), when, overdue)
+
+    def marker(self, family: Family, known_as: tuple[str, ...] = ()) -> Marker:
+        """For the sheet of whoever handed in, on the day it was handed in."""
+        name = family.name_for(*(self.names or known_as))
+        return Marker(family.sheet(name), self.when.date() if self.when else None)
 
 
 def main(root: Path) -> None:
@@ -81,9 +83,9 @@ def main(root: Path) -> None:
     start = perf_counter()
     try:
         family = load_family(root / "source" / "sheets")
-        hand_in = HandIn.read(root / "submission_metadata.json")
-        name = family.name_for(*hand_in.names)
-        marker = Marker(family.sheet(name), hand_in.when.date() if hand_in.when else None)
+        told = root / "submission_metadata.json"
+        hand_in = HandIn.of(json.loads(told.read_text("utf-8")) if told.exists() else {})
+        marker = hand_in.marker(family)
         answers = replace(_handed_in(root / "submission"), student=", ".join(hand_in.names) or "student")
         results = gradescope_json(marker.mark(answers), perf_counter() - start, hand_in.overdue)
     except Exception as error:  # a grader that dies says nothing to anybody
