@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import mpmath
 import pytest
+from typer.testing import CliRunner
 
 import headwork
+from headwork.cli import app
 from headwork.render.json import working_json
 from headwork.render.save import rendered
 from headwork.sheets.shelf import built_in
@@ -143,7 +146,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["solve", "two-heads", "--part", "z"], "there is no part 'z'; there is a, b, c"),
     (["solve", "two-heads", "--entry", "scores_9[1,1]"], "'scores_9[1,1]' is asked for, but multi_head has only"),
     (["solve", "two-heads", "--entry", "scores_1[1,5]"], "columns go from 1 to 2"),
-    (["solve", "two-heads", "--format", "yaml"], "there is no format 'yaml'; choose text or json"),
+    (["solve", "two-heads", "--format", "yaml"], "there is no format 'yaml'; choose from text, json"),
     (["shapes", "--formula", "sparse"], "there is no formula 'sparse'; choose from dot_product"),
     (["shapes", "--heads", "3", "--d-model", "8"], "d_model = 8 cannot be shared by 3 heads; choose a multiple of 3"),
     (["shapes", "--tokens", "0"], "0 is not a size; give a whole number from 1 on, or a symbol such as n"),
@@ -155,7 +158,72 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["prove", "two-heads"], "has no part of kind 'prove'"),
     (["moments", "--variance", "-1"], "is negative; give 0 or more"),
     (["moments", "--mean", "x"], "'x' is not a number"),
+    (["bench", "--json", "figures.txt"], "figures.txt cannot be written; name a .json file"),
 ]
+
+# What would be ignored is refused: the option and, as the reason gives it, what it does not go with.
+SHEET = "'two-heads' is a sheet and has its own"
+IGNORED: list[tuple[str, str]] = [
+    ("shapes two-heads --tokens 5", f"--tokens cannot be honoured here: {SHEET}"),
+    ("shapes two-heads --formula dot_product", f"--formula cannot be honoured here: {SHEET}"),
+    ("draw two-heads --heads 7", f"--heads cannot be honoured here: {SHEET}"),
+    ("draw two-heads --biases", f"--biases cannot be honoured here: {SHEET}"),
+    ("count two-heads --convention flops", f"--convention cannot be honoured here: {SHEET}"),
+    ("count two-heads --item-bytes 2", f"--item-bytes cannot be honoured here: {SHEET}"),
+    ("count two-heads --plot plot.svg", f"--plot cannot be honoured here: {SHEET}"),
+    ("count --tokens 8 --plot plot.svg", "--tokens cannot be honoured here: a plot runs through"),
+    ("prove query-key-value --tokens 3", "--tokens cannot be honoured here: 'query-key-value' is a sheet"),
+    ("prove --claim row --heads 3", "--heads cannot be honoured here: --claim row is about one product"),
+    ("prove --claim entry --left dot_product", "--left cannot be honoured here: --claim entry"),
+    ("moments query-key-value --seed 3", "--seed cannot be honoured here: 'query-key-value' is a sheet"),
+    ("moments --variance 0 --seed 3", "--seed cannot be honoured here: with variance 0 nothing is drawn"),
+    ("moments --d-k 4 --plot plot.svg", "--d-k cannot be honoured here: a plot shows q·k for many widths"),
+    ("shapes --formula dot_product --d-model 8", "dot_product has no d_model; leave d_model = 8 out"),
+    ("shapes --formula scaled_dot_product --biases", "scaled_dot_product has no biases"),
+    ("count --formula single_head --kv-heads 2", "single_head has no kv_heads"),
+    ("solve two-heads --format json --output page.html", "page.html is no name for json, which ends in .json"),
+    ("solve two-heads --format text --output page.json", "page.json is no name for text, which ends in .txt"),
+    ("solve two-heads --format json --answers-only", "--answers-only cannot be honoured here: JSON holds every step"),
+    ("solve two-heads --output page.json --fade 1", "--fade cannot be honoured here: JSON holds every step"),
+    ("solve two-heads --format json --places 3", "--places cannot be honoured here: JSON holds 12 figures"),
+    ("solve two-heads --output page.svg --exact", "--exact cannot be honoured here: page.svg is a picture"),
+    ("solve two-heads --output page.png --blank", "--blank cannot be honoured here: page.png is a picture"),
+    ("solve two-heads --exact --places 3", "--places cannot be honoured here: --exact rounds nothing"),
+    ("solve two-heads --entry Q_1[1,1] --blank", "--blank cannot be honoured here: of one entry nothing is left"),
+    ("solve two-heads --blank --fade 1", "three different pages; choose one"),
+    ("mark two-heads ada.toml --format html --output ada.json", "ada.json is no name for html, which ends in .html"),
+    ("new --output sheets --formula single_head --heads 3", "--heads cannot be honoured here: single_head has one"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), IGNORED, ids=[line for line, _ in IGNORED])
+def test_an_option_that_cannot_be_honoured_is_refused(line: str, message: str, tmp_path: Path) -> None:
+    outcome = CliRunner().invoke(app, line.replace("--output ", f"--output {tmp_path}/").split())
+    assert isinstance(outcome.exception, headwork.HeadworkError), outcome.output
+    assert message in str(outcome.exception).replace(f"{tmp_path}/", "")
+    assert outcome.stdout == ""
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("shapes --tokens 5", "draw --heads 7 --d-model 14", "count --convention flops --item-bytes 2"),
+        *("prove --claim row --tokens 3", "moments --variance 0", "moments --seed 3", "solve two-heads --exact"),
+        *("solve two-heads --entry Q_1[1,1] --answers-only", "solve two-heads --format json --part c"),
+        *("solve two-heads --format json --output page.json", "solve two-heads --format text --output p.txt"),
+    ],
+)
+def test_the_same_option_where_it_can_be_honoured(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = CliRunner().invoke(app, line.split())
+    assert outcome.exit_code == 0, outcome.exception
+
+
+def test_the_version_has_one_place() -> None:
+    """pyproject.toml, by way of what was installed."""
+    assert run("--version").stdout == f"headwork {headwork.__version__}\n"
+    assert headwork.__version__ == version("headwork")
 
 
 @pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])

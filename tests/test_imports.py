@@ -141,6 +141,7 @@ def test_the_public_names_are_there() -> None:
     assert dir(headwork) == sorted(headwork.__all__)
     for name in headwork.__all__:
         assert getattr(headwork, name) is not None
+        assert name in vars(headwork), "found once, kept from then on"
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         headwork.nonsense  # noqa: B018  # the access is the test
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
+    __version__: str
     from headwork.configure import counts, diagram, moments, shapes
     from headwork.engine import MultiHead, attention, attention_varlen, merge
     from headwork.inspecting.inspect import inspect
@@ -55,9 +56,25 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    """Called once for each name: what was loaded is kept, for a look-up through here costs more than a small call."""
+    if name == "__version__":
+        found: Any = _version()
+    elif name in _HOME:
+        found = getattr(import_module(_HOME[name]), name)
+    else:
         raise AttributeError(f"module 'headwork' has no attribute '{name}'")
-    return getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def _version() -> str:
+    """As pyproject.toml has it; a source tree that was never installed has none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("headwork")
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

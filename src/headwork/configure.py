@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import TypedDict, TypeVar, Unpack
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
@@ -26,7 +29,7 @@ def configuration(
     batch: int | str | None = None,
     tokens: int | str = "n",
     keys: int | str | None = None,
-    d_model: int | str = "d",
+    d_model: int | str | None = None,
     heads: int | str | None = None,
     kv_heads: int | None = None,
     d_k: int | str | None = None,
@@ -34,12 +37,20 @@ def configuration(
     mask: bool = False,
     biases: bool = False,
 ) -> Step:
-    """The graph of a configuration; sizes are numbers or symbols' names. d_k and d_v are d_model/heads unless given."""
+    """The graph of a configuration; sizes are numbers or symbols' names.
+
+    Unless given d_model is d, there are h heads, keys are as many as tokens, and d_k and d_v are d_model/heads.
+    """
     chosen = formula_named(formula)
     number = _size(heads if heads is not None else "h") if chosen.several else 1
     if not chosen.several and heads not in (None, 1):
         raise HeadworkError(f"{formula} has one head; choose multi_head or multi_head_blocks for heads = {heads}")
-    width = _size(d_model)
+    kept_out = [] if chosen.projects else [("d_model", d_model), ("biases", biases)]
+    kept_out += [] if chosen.several else [("kv_heads", kv_heads)]
+    for name, value in kept_out:
+        if value not in (None, False):
+            raise HeadworkError(f"{formula} has no {name}; leave {name} = {value} out or choose another formula")
+    width = _size("d" if d_model is None else d_model)
     if isinstance(width, int) and isinstance(number, int) and width % number and d_k is None:
         raise HeadworkError(f"d_model = {width} cannot be shared by {number} heads; choose a multiple of {number}")
     each = width // number if isinstance(width, int) and isinstance(number, int) else width / number
@@ -62,8 +73,35 @@ def configuration(
     return build(formula, sizes, mask=mask, biases=names, context=context)
 
 
-def shapes(formula: str = "multi_head", **sizes: Any) -> Shapes:
-    """The shape of every step of a configuration (see `configuration` for the sizes).
+class GivenSizes(TypedDict, total=False):
+    """The keywords of `configuration`."""
+
+    batch: int | str | None
+    tokens: int | str
+    keys: int | str | None
+    d_model: int | str | None
+    heads: int | str | None
+    kv_heads: int | None
+    d_k: int | str | None
+    d_v: int | str | None
+    mask: bool
+    biases: bool
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _sizes_by_name(function: F) -> F:
+    """`help` shows every size by its name, type and default where the function says **sizes."""
+    own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    sizes = [p for p in signature(configuration).parameters.values() if p.name != "formula"]
+    function.__signature__ = signature(function).replace(parameters=[*own, *sizes])  # type: ignore[attr-defined]
+    return function
+
+
+@_sizes_by_name
+def shapes(formula: str = "multi_head", **sizes: Unpack[GivenSizes]) -> Shapes:
+    """The shape of every step of a configuration; sizes are numbers or symbols' names.
 
     `headwork.shapes("multi_head_blocks", batch="B", tokens="n", d_model="d", heads="h")`
     """
@@ -71,7 +109,14 @@ def shapes(formula: str = "multi_head", **sizes: Any) -> Shapes:
     return Shapes(tuple(alike.equation(step) for step in alike.steps if not isinstance(step.op, Transpose)))
 
 
-def counts(formula: str = "multi_head", *, convention: str = "by-hand", item_bytes: int = 4, **sizes: Any) -> Counts:
+@_sizes_by_name
+def counts(
+    formula: str = "multi_head",
+    *,
+    convention: str = "by-hand",
+    item_bytes: int = 4,
+    **sizes: Unpack[GivenSizes],
+) -> Counts:
     """What every step of a configuration costs, in a stated convention; bytes for entries of `item_bytes`.
 
     `headwork.counts(tokens=1024, d_model=512, heads=8).total.multiplications` is 2147483648.
@@ -86,12 +131,13 @@ def counts(formula: str = "multi_head", *, convention: str = "by-hand", item_byt
     return Counts(rows, total_count(alike.last, each), chosen)
 
 
+@_sizes_by_name
 def moments(
     formula: str = "scaled_dot_product",
     *,
     mean: Real | int | None = None,
     variance: Real | int | None = None,
-    **sizes: Any,
+    **sizes: Unpack[GivenSizes],
 ) -> MomentsTable:
     """Mean and variance of every step's entries when the inputs are drawn independently (μ and σ² unless given).
 
@@ -105,7 +151,8 @@ def moments(
     return MomentsTable(tuple((alike.equation(step), table[step]) for step in steps))
 
 
-def diagram(formula: str = "multi_head", **sizes: Any) -> Diagram:
+@_sizes_by_name
+def diagram(formula: str = "multi_head", **sizes: Unpack[GivenSizes]) -> Diagram:
     """The graph of a configuration, to be drawn: `headwork.diagram("multi_head_blocks", heads=2)`."""
     last = configuration(formula, **sizes)
     shape = read_shapes(last)
@@ -155,7 +202,7 @@ class _Alike:
 
 
 def _size(value: int | str) -> Size:
-    parsed = parse_size(int(value) if isinstance(value, str) and value.isdecimal() else value)
+    parsed = parse_size(int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value) else value)
     if isinstance(parsed, int):
         return parsed
     from sympy import Symbol  # numbers alone never load SymPy

@@ -37,15 +37,20 @@ def bubblewrap() -> str:
 
 
 @pytest.fixture(scope="session")
-def sheet() -> Sheet:
-    return new_sheet(Plan(tokens=2, heads=2, d_model=6))
+def sheets() -> dict[str, Sheet]:
+    """A class of five, each with a sheet of their own."""
+    names = ("right", "slipped", "blank", "malformed", "mistaken")
+    return {name: new_sheet(Plan(tokens=2), number=number) for number, name in enumerate(names, 1)}
 
 
 @pytest.fixture(scope="session")
-def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three sheets of one form, one of them Ada's."""
+def sheet(sheets: dict[str, Sheet]) -> Sheet:
+    return sheets["right"]
+
+
+@pytest.fixture(scope="session")
+def class_folder(tmp_path_factory: pytest.TempPathFactory, sheets: dict[str, Sheet]) -> Path:
     folder = tmp_path_factory.mktemp("class")
-    for number, name in enumerate(("ada", "bob", "cy"), 1):
-        drawn = new_sheet(Plan(tokens=2, heads=2, d_model=6), number=number)
+    for name, drawn in sheets.items():
         (folder / f"{name}.toml").write_text(sheet_toml(drawn), "utf-8")
     return folder

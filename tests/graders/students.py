@@ -1,7 +1,8 @@
-"""Four students and a fifth: everything right, a slip carried on, nothing, something unreadable, a mistake by name."""
+"""Five students: everything right, a slip carried on, nothing, something unreadable, a mistake by name."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,13 +60,18 @@ def _text(number: float) -> str:
     return "-inf" if np.isneginf(number) else f"{number + 0.0:.{PLACES}f}"
 
 
-def four(sheet: Sheet) -> dict[str, Parts]:
+def five(sheet: Sheet) -> dict[str, Parts]:
     """Those whom every package has to mark as `headwork mark` does."""
     right = parts_of(sheet)
     label, names = next(iter(right.items()))
     name = next(iter(names))
-    unreadable = {**right, label: {**names, name: [["1", "oops"], ["2"]]}}
-    return {"right": right, "slipped": parts_of(sheet, slip=True), "blank": {}, "malformed": unreadable}
+    return {
+        "right": right,
+        "slipped": parts_of(sheet, slip=True),
+        "blank": {},
+        "malformed": {**right, label: {**names, name: [["1", "oops"], ["2"]]}},
+        "mistaken": parts_of(sheet, mistake="forgot-scale"),
+    }
 
 
 def marks_of(sheet: Sheet, parts: Parts) -> Marks:
@@ -87,6 +93,19 @@ def notebook_cells(parts: Parts) -> list[str]:
         "\n".join([f"# part {label}", *(f"{name} = {_literal(rows)}" for name, rows in answers.items())])
         for label, answers in parts.items()
     ]
+
+
+def filled_in(blank: str, parts: Parts) -> str:
+    """A student's notebook with answers in its cells; what is not answered stays as it was."""
+    notebook = json.loads(blank)
+    cells = dict(zip(parts, notebook_cells(parts), strict=True))
+    for cell in notebook["cells"]:
+        label = cell["source"].partition("\n")[0].removeprefix("# part ")
+        if cell["cell_type"] == "code" and label in cells:
+            cell["source"] = cells.pop(label)
+    for text in cells.values():
+        notebook["cells"].append({**cell, "cell_type": "code", "source": text, "execution_count": None, "outputs": []})
+    return json.dumps(notebook)
 
 
 def _literal(rows: list[list[str]]) -> str:

@@ -14,7 +14,7 @@ from headwork.marking.graders import export
 from headwork.sheets.load import load
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
-from tests.graders.students import Parts, four, marks_of, notebook_cells, parts_of, toml
+from tests.graders.students import Parts, five, marks_of, notebook_cells, parts_of, toml
 
 METADATA: dict[str, Any] = {
     "created_at": "2026-11-03T10:00:00.000000+01:00",
@@ -69,7 +69,7 @@ def image(tmp_path_factory: pytest.TempPathFactory, consumers: Path, bubblewrap:
 
 @pytest.mark.parametrize("who", ["right", "slipped", "blank", "malformed"])
 def test_gradescope_gives_the_marks_that_headwork_gives(image: Image, sheet: Sheet, who: str) -> None:
-    parts = four(sheet)[who]
+    parts = five(sheet)[who]
     marks = marks_of(sheet, parts)
     results = image.grade({"answers.toml": toml(parts)})
     assert results["score"] == pytest.approx(float(marks.score))
@@ -137,11 +137,11 @@ def test_a_broken_image_still_says_something(image: Image) -> None:
 def test_everybody_has_a_sheet_of_their_own(
     tmp_path: Path, consumers: Path, bubblewrap: str, class_folder: Path
 ) -> None:
-    """Ada's sheet is called after her; of a group the first in the alphabet counts."""
+    """A student's sheet is called after them; of a group the first in the alphabet counts."""
     (tmp_path / "autograder").mkdir()
     image = Image(tmp_path / "autograder", export(class_folder, "gradescope", tmp_path / "class.zip"), consumers)
-    for name in ("ada", "bob"):
+    for name in ("right", "blank"):
         answers: Parts = parts_of(load(class_folder / f"{name}.toml"))
         users = [{"email": f"{name}@example.org"}, {"email": "zoe@example.org"}]
         assert image.grade({"answers.toml": toml(answers)}, {**METADATA, "users": users})["score"] == 4
-    assert image.grade({"answers.toml": toml(answers)}, METADATA)["score"] < 3  # Bob's answers, handed in by Ada
+    assert image.grade({"answers.toml": toml(answers)}, METADATA)["score"] < 3  # handed in by somebody else

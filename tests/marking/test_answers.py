@@ -64,6 +64,13 @@ def test_a_csv_has_a_student_in_every_row_and_may_have_a_column_for_every_entry(
     assert "line 5 has 1 cells" in students[3].unreadable
 
 
+@pytest.mark.parametrize(("source", "found"), [("", {}), ("x", {}), ("Q = ...", {}), ("Q = '1 2'  # so", {"Q": "1 2"})])
+def test_a_cell_of_a_notebook_may_answer_nothing(tmp_path: Path, source: str, found: dict[str, str]) -> None:
+    cell = {"cell_type": "code", "source": f"# part 1.a\n{source}"}
+    path = written(tmp_path / "ada.ipynb", json.dumps({"cells": [cell]}))
+    assert one_student(path).parts == {"1.a": found}
+
+
 def test_a_notebook_is_read_and_not_run(tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     trap = tmp_path / "ran"

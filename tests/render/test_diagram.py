@@ -12,6 +12,7 @@ import pytest
 
 import headwork
 from headwork import HeadworkError
+from headwork.configure import GivenSizes
 from headwork.readings.shapes import shape_text
 from headwork.render.diagram import draw
 from headwork.working import Diagram, Working
@@ -153,6 +154,6 @@ def test_the_same_picture_on_every_page(workings: dict[str, Working]) -> None:
 
 
 @pytest.mark.parametrize("sizes", [{"tokens": "n<b>&"}, {"batch": '"><script>'}, {"d_model": "d&"}])
-def test_what_is_no_symbol_is_not_drawn(sizes: dict[str, str]) -> None:
+def test_what_is_no_symbol_is_not_drawn(sizes: GivenSizes) -> None:
     with pytest.raises(HeadworkError, match="is not a size"):
         headwork.diagram(**sizes)

@@ -67,7 +67,7 @@ def test_the_commands(tmp_path: Path) -> None:
     run("count", "--d-model", "64", "--heads", "4", "--plot", str(tmp_path / "c.pdf"))
     assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")
     assert "written as .svg, .png, .pdf" in run("count", "--plot", "c.gif", code=2).stderr
-    assert "leave the sheet out" in run("count", "two-heads", "--plot", "c.svg", code=2).stderr
+    assert "leave the sheet or the option out" in run("count", "two-heads", "--plot", "c.svg", code=2).stderr
     assert "nothing to plot" in run("moments", "--variance", "0", "--plot", "m.svg", code=2).stderr
     assert "a plot needs numbers: heads = h" in run("count", "--heads", "h", "--plot", "c.svg", code=2).stderr
 

@@ -49,5 +49,12 @@ def _assignments(source: str) -> dict[str, str]:
     """name = everything up to the next name; comments dropped."""
     plain = re.sub(r"#.*", "", source)
     starts = list(_ANSWER.finditer(plain))
-    ends = [match.start() for match in starts[1:]] + [len(plain)]
-    return {m[1].replace(" ", ""): plain[m.end() : end].strip() for m, end in zip(starts, ends, strict=True)}
+    ends = [*(match.start() for match in starts), len(plain)][1:]
+    texts = {
+        m[1].replace(" ", ""): _unquoted(plain[m.end() : end].strip()) for m, end in zip(starts, ends, strict=True)
+    }
+    return {name: text for name, text in texts.items() if text != "..."}  # which stands where nothing does yet
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

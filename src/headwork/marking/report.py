@@ -63,6 +63,13 @@ def finding(answer: AnswerMark, style: Style) -> Finding:
     return Finding(answer.name, answer.verdict, text, tuple(_explained(answer, style)))
 
 
+def explanation(answer: AnswerMark) -> str:
+    """The same as text, for those who show nothing else."""
+    from headwork.render.text import document
+
+    return document([finding(answer, Style(PLACES))]).rstrip("\n")
+
+
 def _explained(answer: AnswerMark, style: Style) -> Iterator[Display | Paragraph]:
     """Why, the working of the first wrong entry, what it is consistent with, the advice."""
     if answer.message:

@@ -16,6 +16,8 @@ from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 
 COUNTED = ("multiplications", "additions", "divisions")
+# In a text: multiplications: n*n*d_k, additions: n*n*(d_k - 1)
+_COUNT = re.compile(r"""["']?([a-z]+)["']?\s*[:=]\s*["']?([^,;:="'{}]+)""")
 
 
 def mark_symbolic(kind: str, question: Asked, answered: Answered, ready: Ready) -> AnswerMark:
@@ -53,7 +55,9 @@ def _count(question: Asked, ready: Ready) -> dict[str, Any]:
 
 
 def _operations(raw: Any, names: list[str]) -> dict[str, str]:
-    if not isinstance(raw, dict):
+    if isinstance(raw, str):
+        raw = dict(_COUNT.findall(raw))
+    if not isinstance(raw, dict) or not raw:
         raise Malformed(f"must be a table of {', '.join(COUNTED)}, such as {{ {names[0]} = 'n*d' }}")
     if unknown := [name for name in raw if name not in COUNTED]:
         raise Malformed(f"holds '{str(unknown[0])[:40]}'; counted are {', '.join(COUNTED)}")

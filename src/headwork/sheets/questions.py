@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from headwork.notation import Name, Notation
 from headwork.sheets.ready import Found, Ready
 from headwork.sheets.sheet import Part
 
@@ -43,10 +45,19 @@ def _full_name(found: Found, ready: Ready) -> str:
 
 
 def _printed(found: Found, ready: Ready) -> frozenset[str]:
-    notation = ready.problem.notation
+    """The name on the page, the full one, and that one as a program takes it, for notebooks."""
     full = _full_name(found, ready)
+    return frozenset({str(printed_name(found, ready.problem.notation)), full, identifier(full)})
+
+
+def printed_name(found: Found, notation: Notation) -> Name:
     if found.row is None:
-        return frozenset({str(notation.of(found.step)), full})
+        return notation.of(found.step)
     if found.column is None:
-        return frozenset({str(notation.row(found.step, found.row)), full})
-    return frozenset({str(notation.entry(found.step, found.row, found.column)), full})
+        return notation.row(found.step, found.row)
+    return notation.entry(found.step, found.row, found.column)
+
+
+def identifier(name: str) -> str:
+    """A name that programs take: scores_1[2,1] is scores_1_2_1."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")

@@ -9,42 +9,56 @@ from fractions import Fraction
 from headwork.marking.answers import Answers
 from headwork.marking.mark import Marker
 from headwork.marking.marks import AnswerMark, PartMark
+from headwork.notation import Name
+from headwork.sheets.questions import identifier, printed_name
 from headwork.sheets.sheet import Sheet
 
 
 @dataclass(frozen=True)
 class Field:
-    """One answer. `part` is the label as marks have it; a shape or a count is one line of text, and has no rows."""
+    """One answer. `part` is the label as marks have it, `shown` the name that the page prints; a shape or a count is
+    one line of text, and has no rows."""
 
     part: str
     name: str
     points: Fraction
     rows: int = 0
     columns: int = 0
+    shown: Name = Name("")
+
+    @property
+    def python(self) -> str:
+        """The answer's name as Python takes it.
+
+        >>> Field("b", "scores_1[2,1]", Fraction(1)).python
+        'scores_1_2_1'
+        """
+        return identifier(self.name)
 
     @property
     def word(self) -> str:
-        """The field as a name that every platform takes: a_Q_1, 2_b_scores_1_2_1.
+        """The field as a name that every platform takes.
 
         >>> Field("2.b", "scores_1[2,1]", Fraction(1)).word
         'p2_b_scores_1_2_1'
         """
-        plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in f"{self.part}_{self.name}").strip("_")
+        plain = identifier(f"{self.part}_{self.name}")
         return f"p{plain}" if plain[0].isdigit() else plain
 
 
 def fields(sheet: Sheet) -> tuple[Field, ...]:
     """Every answer that can be marked, in order."""
     marker = Marker(sheet)
-    shapes = dict(_shapes(marker))
+    looks = dict(_looks(marker))
     return tuple(
-        Field(part.label, answer.name, most, *shapes[part.label, answer.name])
+        Field(part.label, answer.name, most, *looks[part.label, answer.name])
         for part in marker.mark(Answers("")).parts
         for answer, _, most in shares(part)
     )
 
 
-def _shapes(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
+def _looks(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[int, int, Name]]]:
+    """Rows, columns and the printed name of every question."""
     for number, problem in enumerate(marker.problems, 1):
         prefix = f"{number}." if len(marker.problems) > 1 else ""
         for label, truth in problem.truths.items():
@@ -54,7 +68,8 @@ def _shapes(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]
                     rows, columns = problem.ready.shape[found.step][-2:]
                     rows = rows if found.row is None else 1
                     columns = columns if found.column is None else 1
-                yield (prefix + label, question.name), (rows, columns)
+                printed = printed_name(found, problem.problem.notation)
+                yield (prefix + label, question.name), (rows, columns, printed)
 
 
 def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,10 +22,8 @@ from headwork.marking.graders.family import Family, load_family
 from headwork.marking.graders.fields import shares
 from headwork.marking.graders.files import REQUIRES, Files, headwork_files
 from headwork.marking.mark import Marker
-from headwork.marking.marks import AnswerMark, Marks, PartMark, no_working
-from headwork.marking.report import finding, points
-from headwork.render.cells import Style
-from headwork.render.text import document
+from headwork.marking.marks import Marks, PartMark, no_working
+from headwork.marking.report import explanation, points
 
 PLACES = 4  # of the numbers in a working
 
@@ -65,16 +63,18 @@ class HandIn:
     overdue: bool
 
     @classmethod
-    def read(cls, path: Path) -> HandIn:
-        """`submission_metadata.json`; without one everything is open."""
-        if not path.exists():
-            return cls((), None, True)
-        told = json.loads(path.read_text("utf-8"))
+    def of(cls, told: Mapping[str, Any]) -> HandIn:
+        """What `submission_metadata.json` tells; where it is silent everything is open."""
         names = sorted(str(user.get("email") or user.get("name") or "") for user in told.get("users") or ())
         when = datetime.fromisoformat(told["created_at"]) if told.get("created_at") else None
         due = (told.get("assignment") or {}).get("due_date")
         overdue = when is None or not due or when >= datetime.fromisoformat(due)
         return cls(tuple(names), when, overdue)
+
+    def marker(self, family: Family, known_as: tuple[str, ...] = ()) -> Marker:
+        """For the sheet of whoever handed in, on the day it was handed in."""
+        name = family.name_for(*(self.names or known_as))
+        return Marker(family.sheet(name), self.when.date() if self.when else None)
 
 
 def main(root: Path) -> None:
@@ -82,9 +82,9 @@ def main(root: Path) -> None:
     start = perf_counter()
     try:
         family = load_family(root / "source" / "sheets")
-        hand_in = HandIn.read(root / "submission_metadata.json")
-        name = family.name_for(*hand_in.names)
-        marker = Marker(family.sheet(name), hand_in.when.date() if hand_in.when else None)
+        told = root / "submission_metadata.json"
+        hand_in = HandIn.of(json.loads(told.read_text("utf-8")) if told.exists() else {})
+        marker = hand_in.marker(family)
         answers = replace(_handed_in(root / "submission"), student=", ".join(hand_in.names) or "student")
         results = gradescope_json(marker.mark(answers), perf_counter() - start, hand_in.overdue)
     except Exception as error:  # a grader that dies says nothing to anybody
@@ -137,13 +137,13 @@ def _tests(part: PartMark, overdue: bool) -> Iterator[dict[str, Any]]:
     for answer, earned, most in shares(part):
         shown = answer if overdue else replace(answer, working=no_working)
         yield {
-            **_test(part, answer.name, _said(shown), answer.tags),
+            **_test(part, answer.name, explanation(shown), answer.tags),
             "score": float(earned),
             "max_score": float(most),
             "status": "passed" if answer.right == answer.entries else "failed",
         }
         if not overdue and answer.working() is not None:
-            yield {**_test(part, f"{answer.name}, worked", _said(answer)), "visibility": "after_due_date"}
+            yield {**_test(part, f"{answer.name}, worked", explanation(answer)), "visibility": "after_due_date"}
 
 
 def _test(part: PartMark, name: str, output: str, tags: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -155,11 +155,6 @@ def _test(part: PartMark, name: str, output: str, tags: tuple[str, ...] = ()) ->
         "tags": list(tags),
         "visibility": "visible",
     }
-
-
-def _said(answer: AnswerMark) -> str:
-    """The verdict and what explains it, as text."""
-    return document([finding(answer, Style(PLACES))]).rstrip("\n")
 
 
 if __name__ == "__main__":

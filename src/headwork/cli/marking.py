@@ -1,4 +1,4 @@
-"""The commands `mark`, `new` and `inspect`."""
+"""The commands `new`, `mark` and `export`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headwork.cli.options import check_format, refuse
 from headwork.errors import HeadworkError
+from headwork.marking.graders import GRADERS
 
 if TYPE_CHECKING:
     from headwork.marking.answers import Answers
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from headwork.marking.marks import Marks
 
 PAGES = {"text": ".txt", "html": ".html", "md": ".md", "pdf": ".pdf", "tex": ".tex"}
-FORMATS = (*PAGES, "json", "gradescope", "csv", "class")
+FORMATS = {**PAGES, "json": ".json", "csv": ".csv", "gradescope": ".json", "class": ".html"}
 MANY = 20  # students from which a progress bar is worth its line
 
 
@@ -45,14 +47,12 @@ def _chosen(format: str | None, output: Path | None) -> str:
     """The format asked for, or the one that the file's ending names."""
     ending = "" if output is None else output.suffix.lower()
     if format is None:
-        named = {**{end: name for name, end in PAGES.items()}, ".json": "json", ".csv": "csv", "": "text"}
+        named = {"": "text"} | {end: name for name, end in reversed(FORMATS.items()) if name != "gradescope"}
         if ending not in named:
-            raise HeadworkError(
-                f"{output}: marks are not written as '{ending}'; choose from {' '.join(filter(None, named))}"
-            )
+            endings = " ".join(filter(None, named))
+            raise HeadworkError(f"{output}: marks are not written as '{ending}'; choose from {endings}")
         return named[ending]
-    if format not in FORMATS:
-        raise HeadworkError(f"there is no format '{format}'; choose from {', '.join(FORMATS)}")
+    check_format(format, None if format == "class" and ending in PAGES.values() else output, FORMATS)
     return format
 
 
@@ -80,7 +80,7 @@ def _report(format: str, marker: Marker, students: Iterator[Answers], output: Pa
 
     title = marker.sheet.title
     if format == "class":
-        ending = ".html" if output is None or output.suffix.lower() not in PAGES.values() else output.suffix.lower()
+        ending = output.suffix.lower() if output is not None and output.suffix else FORMATS["class"]
         return streamed(ending, class_blocks(title, marks))
     return streamed(PAGES[format], students_blocks(title, marks, marker.sheet.problems[0].places))
 
@@ -129,21 +129,8 @@ def _write(pieces: Iterator[str | bytes], output: Path | None) -> None:
         raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
 
 
-def inspect(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="package.module:function or file.py:function.")],
-    seconds: Annotated[float, typer.Option(min=1, help="It is stopped after so long.")] = 60.0,
-    megabytes: Annotated[int, typer.Option(min=64, help="So much memory it may take.")] = 4096,
-) -> None:
-    """What is wrong with this attention? A function, or a torch module, compared with the formula."""
-    from headwork.inspecting.inspect import inspect as look
-
-    found = look(target, seconds=seconds, megabytes=megabytes)
-    typer.echo(str(found))
-    if not found.agrees:
-        raise typer.Exit(1)
-
-
 def new(
+    context: typer.Context,
     output: Annotated[Path, typer.Option(help="The directory to write to; made where there is none.")],
     formula: Annotated[str, typer.Option(help="As in `headwork shapes`.")] = "multi_head",
     tokens: Annotated[int, typer.Option(help="2 to 8.")] = 3,
@@ -156,9 +143,12 @@ def new(
     count: Annotated[int, typer.Option(min=1, max=10_000, help="How many sheets.")] = 1,
 ) -> None:
     """Draw new sheets: different numbers, the same difficulty, every mistake told from every other."""
+    from headwork.formulas import formula_named
     from headwork.mistakes.make import Plan, new_sheet
     from headwork.sheets.save import sheet_toml
 
+    if not formula_named(formula).several:
+        refuse(context, ["heads"], f"{formula} has one head")
     plan = Plan(formula, tokens, heads, d_model, mask, biases, places)
     width = len(str(count))
     try:
@@ -169,3 +159,14 @@ def new(
     except OSError as error:
         raise HeadworkError(f"cannot write to {output}: {error.strerror}; choose another --output") from None
     typer.echo(f"{count} sheet{'s' if count > 1 else ''} in {output}")
+
+
+def export(
+    sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name, a path, or a folder of sheets.")],
+    to: Annotated[str, typer.Option(help=f"{', '.join(GRADERS)}.")],
+    output: Annotated[Path | None, typer.Option(help="The package; named after the sheet unless given.")] = None,
+) -> None:
+    """Make the package that a grader or a learning platform takes: it marks as `headwork mark` does."""
+    from headwork.marking.graders import export as make
+
+    typer.echo(f"{make(sheet, to, output)}: what to do with it is in docs/graders.md, under {to}")

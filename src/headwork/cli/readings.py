@@ -1,0 +1,210 @@
+"""The commands that read a configuration, or a sheet, in one way: `draw`, `shapes`, `count`, `prove`, `moments`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headwork.cli.options import (
+    Formula,
+    KeyHeads,
+    MaybeSheet,
+    PlotFile,
+    SizeOption,
+    WithBiases,
+    WithMask,
+    given,
+    refuse,
+    refuse_beside_sheet,
+)
+from headwork.cli.terminal import show, show_lines, width
+from headwork.errors import HeadworkError
+
+SIZES = ("batch", "tokens", "keys", "d_model", "heads", "d_k", "d_v", "kv_heads", "mask", "biases")
+
+
+def draw(
+    context: typer.Context,
+    sheet: MaybeSheet = None,
+    output: Annotated[Path, typer.Option(help="The picture's file: .svg or .png.")] = Path("block.svg"),
+    formula: Formula = "multi_head",
+    batch: SizeOption = None,
+    tokens: SizeOption = None,
+    keys: SizeOption = None,
+    d_model: SizeOption = None,
+    heads: SizeOption = None,
+    d_k: SizeOption = None,
+    d_v: SizeOption = None,
+    kv_heads: KeyHeads = None,
+    mask: WithMask = False,
+    biases: WithBiases = False,
+) -> None:
+    """Draw the block: boxes are operations, arrows are matrices with their shapes."""
+    if sheet is not None:
+        from headwork.render.pictures import asked_picture, save_diagram
+        from headwork.solving import solve
+
+        refuse_beside_sheet(context, "output")
+        save_diagram(asked_picture(solve(sheet)), output)
+        return
+    from headwork import configure
+
+    configure.diagram(formula, **_sizes(context)).save(output)
+
+
+def shapes(
+    context: typer.Context,
+    sheet: MaybeSheet = None,
+    formula: Formula = "multi_head",
+    batch: SizeOption = None,
+    tokens: SizeOption = None,
+    keys: SizeOption = None,
+    d_model: SizeOption = None,
+    heads: SizeOption = None,
+    d_k: SizeOption = None,
+    d_v: SizeOption = None,
+    kv_heads: KeyHeads = None,
+    mask: WithMask = False,
+    biases: WithBiases = False,
+) -> None:
+    """The shape of every step, in numbers or symbols."""
+    if sheet is not None:
+        _show_sheet(context, "shape")
+        return
+    from headwork import configure
+
+    show_lines(configure.shapes(formula, **_sizes(context)))
+
+
+def count(
+    context: typer.Context,
+    sheet: MaybeSheet = None,
+    formula: Formula = "multi_head",
+    batch: SizeOption = None,
+    tokens: SizeOption = None,
+    keys: SizeOption = None,
+    d_model: SizeOption = None,
+    heads: SizeOption = None,
+    d_k: SizeOption = None,
+    d_v: SizeOption = None,
+    kv_heads: KeyHeads = None,
+    mask: WithMask = False,
+    biases: WithBiases = False,
+    convention: Annotated[str, typer.Option(help="by-hand (printed below the table) or flops.")] = "by-hand",
+    item_bytes: Annotated[int, typer.Option(min=1, max=16, help="Bytes of one number.")] = 4,
+    plot: PlotFile = None,
+) -> None:
+    """What every step costs: operations and bytes."""
+    if sheet is not None:
+        _show_sheet(context, "count")
+        return
+    if plot is not None:
+        from headwork.render.plots import plot_counts
+
+        refuse(context, ["tokens"], "a plot runs through the numbers of tokens")
+        plot_counts(plot, formula, convention=convention, item_bytes=item_bytes, **_sizes(context))
+        return
+    from headwork import configure
+
+    show_lines(configure.counts(formula, convention=convention, item_bytes=item_bytes, **_sizes(context)))
+
+
+def prove(
+    context: typer.Context,
+    sheet: MaybeSheet = None,
+    claim: Annotated[str, typer.Option(help="blocks, entry (of Q·Kᵀ) or row (of weights·V).")] = "blocks",
+    left: Annotated[str, typer.Option(help="With --claim blocks: one formula …")] = "multi_head",
+    right: Annotated[str, typer.Option(help="… and the one it is compared with.")] = "multi_head_blocks",
+    heads: Annotated[int, typer.Option(min=1, max=16)] = 2,
+    tokens: Annotated[int, typer.Option(min=1, max=8)] = 2,
+    d_model: Annotated[int | None, typer.Option(min=1, max=64, help="2·heads unless given.")] = None,
+) -> None:
+    """Prove that two formulas agree, or show where they differ."""
+    if sheet is not None:
+        _show_sheet(context, "prove", own_parts=True)
+        return
+    from headwork.proofs import entry_claim, row_claim
+    from headwork.proofs import prove as compare
+
+    claims = {"entry": entry_claim, "row": row_claim}
+    if claim in claims:
+        refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one product; leave it out")
+        proof = compare(*claims[claim](tokens, tokens, d_model or 2))
+    elif claim == "blocks":
+        proof = compare(left, right, heads=heads, tokens=tokens, d_model=d_model)
+    else:
+        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, entry or row")
+    typer.echo(str(proof))
+    if not proof:
+        raise typer.Exit(1)
+
+
+def moments(
+    context: typer.Context,
+    sheet: MaybeSheet = None,
+    formula: Formula = "scaled_dot_product",
+    mean: Annotated[str | None, typer.Option(help="Mean of every drawn entry; μ unless given.")] = None,
+    variance: Annotated[str | None, typer.Option(help="Variance of every drawn entry; σ² unless given.")] = None,
+    d_k: SizeOption = "D",
+    seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
+    plot: PlotFile = None,
+) -> None:
+    """Why √d_k: mean and variance, derived and sampled."""
+    if sheet is not None:
+        _show_sheet(context, "moments", own_parts=True)
+        return
+    from headwork import configure
+    from headwork.numbers.digits import to_float
+    from headwork.numbers.enclosure import sign
+    from headwork.numbers.parse import parse_number
+    from headwork.why_scale import derive, sample
+    from headwork.working import Derivation, Samples
+
+    mu, var = (None if text is None else parse_number(text) for text in (mean, variance))
+    if var is not None and sign(var) < 0:
+        raise HeadworkError(f"--variance {variance} is negative; give 0 or more")
+    if plot is not None:
+        from headwork.render.plots import plot_moments
+
+        refuse(context, ["formula", "d_k"], "a plot shows q·k for many widths, with and without √d_k")
+        plot_moments(plot, 0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
+        return
+    lines: list[Any] = [Derivation(derive(name, mu, var)) for name in ("mean", "variance", "scale")]
+    lines.append(configure.moments(formula, mean=mu, variance=var, d_k=d_k))
+    if var is None or sign(var) > 0:
+        drawn = sample(0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
+        lines.append(Samples(drawn))
+    else:
+        refuse(context, ["seed"], "with variance 0 nothing is drawn")
+    show_lines(*lines)
+
+
+def _sizes(context: typer.Context) -> dict[str, Any]:
+    """The sizes that were given; what the others are is the configuration's to say."""
+    sizes = {name: value for name, value in given(context).items() if name in SIZES}
+    return {name: int(value) if re.fullmatch(r"[0-9]{1,10}", str(value)) else value for name, value in sizes.items()}
+
+
+def _show_sheet(context: typer.Context, kind: str, own_parts: bool = False) -> None:
+    """A sheet's problems read in one way: their own parts of that kind, or one part for all of their steps."""
+    refuse_beside_sheet(context)
+    import dataclasses
+
+    from headwork.render.text import working_pieces
+    from headwork.sheets.load import load
+    from headwork.sheets.sheet import Part
+    from headwork.solving import solve as work
+
+    loaded = load(sheet := context.params["sheet"])
+    problems = []
+    for problem in loaded.problems:
+        parts = tuple(p for p in problem.parts if p.kind == kind) if own_parts else (Part(label="", kind=kind),)
+        if parts:
+            problems.append(dataclasses.replace(problem, parts=parts))
+    if not problems:
+        raise HeadworkError(f"the sheet '{sheet}' has no part of kind '{kind}'")
+    working = work(dataclasses.replace(loaded, problems=tuple(problems)))
+    show(working_pieces(working, width()))

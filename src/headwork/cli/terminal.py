@@ -1,0 +1,83 @@
+"""What goes to the terminal: pages in colour, a file instead, and a sign of life while it takes long."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from headwork.errors import HeadworkError
+
+if TYPE_CHECKING:
+    from headwork.render.text import Piece
+
+
+def show_lines(*lines: Any) -> None:
+    from headwork.render.text import lines_pieces
+
+    show(lines_pieces(lines, width()))
+
+
+_COLOURS = {"title": "bold", "problem": "bold", "part": "bold cyan", "formula": "green", "note": "dim"}
+
+
+def show(page: Iterable[Piece]) -> None:
+    """A page on the terminal, in colour where the terminal has it."""
+    if not sys.stdout.isatty():
+        typer.echo("\n".join(line for piece in page for line in piece.lines))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for piece in page:
+        console.print(Text("\n".join(piece.lines), style=_COLOURS.get(piece.kind, "")))
+
+
+def width() -> int:
+    from shutil import get_terminal_size
+
+    from headwork.render.text import WIDTH
+
+    return min(max(get_terminal_size().columns, 60), 160) if sys.stdout.isatty() else WIDTH
+
+
+def write(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, "utf-8")
+    except OSError as error:
+        raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
+
+
+class patience:
+    """A spinner on the terminal for work that takes longer than a moment."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.status: Any = None
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            from threading import Timer
+
+            self.timer = Timer(1.0, self._start)
+            self.timer.daemon = True
+            self.timer.start()
+
+    def _start(self) -> None:
+        from rich.console import Console
+
+        self.status = Console(stderr=True).status(f"{self.what} …")
+        self.status.start()
+
+    def __exit__(self, *_: object) -> None:
+        if sys.stderr.isatty():
+            self.timer.cancel()
+            if self.status is not None:
+                self.status.stop()

@@ -1,0 +1,96 @@
+"""What a student reads, cut where answers go: the sheet's words and matrices as Markdown or HTML, formulas in LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+from headwork.marking.graders.fields import Field, fields
+from headwork.marking.rules import MarkingRules
+from headwork.maths import Prose
+from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Question, Title
+from headwork.render.latex_maths import latex
+from headwork.render.markdown import aligned_latex, block_markdown
+from headwork.render.page import layout_of, part_blocks, problem_blocks
+from headwork.sheets.sheet import Problem, Sheet
+from headwork.solving import solve
+from headwork.working import Equation, PartWorking
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some blocks and the answers that go below them; the first pieces of a problem ask for none."""
+
+    blocks: tuple[Block, ...]
+    fields: tuple[Field, ...] = ()
+
+
+def paper(sheet: Sheet) -> Iterator[Piece]:
+    """The question paper: every problem's words and givens, then part by part."""
+    asked = fields(sheet)
+    problems = solve(sheet).problems
+    for number, worked in enumerate(problems, 1):
+        layout, several = layout_of(worked), len(problems) > 1
+        heading = (Heading(f"{number}. {worked.problem.title}"),) if several else ()
+        start = replace(worked, parts=(), picture=None)
+        numbers = any(part.kind == "value" for part in worked.problem.parts)
+        how = (Paragraph((how_to_answer(worked.problem),), "note"),) if numbers else ()
+        yield Piece((*heading, *problem_blocks(start, layout), *how))
+        for part in worked.parts:
+            label = f"{number}.{part.part.label}" if several else part.part.label
+            handed = tuple(line for line in part.lines if _handed_over(line))
+            shown = PartWorking(replace(part.part, label=label, answer=""), handed, ())
+            yield Piece(tuple(part_blocks(shown, layout)), tuple(f for f in asked if f.part == label))
+
+
+def _handed_over(line: object) -> bool:
+    return isinstance(line, Equation) and line.given and line.value is not None
+
+
+def how_to_answer(problem: Problem) -> str:
+    """How numbers are typed, and when one is right."""
+    tolerance = MarkingRules.read(problem.marking, tuple(part.label for part in problem.parts)).tolerance
+    return (
+        f"Give {problem.places} decimals or more, or a fraction such as 7/2; −∞ is typed -inf. "
+        f"A number is right if it is {tolerance}."
+    )
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """As notebooks show it."""
+    written = "\n\n".join(block_markdown(block) for block in blocks)
+    return written.replace("$`", "$").replace("`$", "$").replace("```math\n", "$$\n").replace("\n```", "\n$$")
+
+
+def html(blocks: Iterable[Block]) -> str:
+    r"""As learning platforms show it: paragraphs, with formulas between \( and \) for their MathJax."""
+    return "\n".join(_HTML[type(block)](block) for block in blocks)
+
+
+def name_html(field: Field) -> str:
+    return _inline(latex(field.shown.maths))
+
+
+def _prose(prose: Prose) -> str:
+    return "".join(escape(piece) if isinstance(piece, str) else _inline(latex(piece)) for piece in prose)
+
+
+def _inline(formula: str) -> str:
+    return rf"\({escape(formula.strip(), quote=False)}\)"
+
+
+def _display(display: Display) -> str:
+    return rf"<p>\[{escape(aligned_latex(display.lines), quote=False)}\]</p>"
+
+
+# The blocks of a question paper: no worked line, table or picture is among them.
+_HTML: Mapping[type[Block], Callable[[Any], str]] = {
+    Title: lambda block: f"<h3>{escape(block.text)}</h3>",
+    Heading: lambda block: f"<h4>{escape(block.text)}</h4>",
+    Question: lambda block: f"<p><b>({escape(block.label)})</b> {_prose(block.text)}</p>",
+    Paragraph: lambda block: f"<p>{_prose(block.text)}</p>",
+    Flow: lambda block: "<p>" + " &nbsp; ".join(_inline(latex(item)) for item in block.items) + "</p>",
+    Display: _display,
+}
