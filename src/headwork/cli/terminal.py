@@ -12,7 +12,7 @@ import typer
 from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
-    from headwork.render.text import Piece
+    from headwork.render.text import Passage
 
 
 def show_lines(*lines: Any) -> None:
@@ -24,7 +24,7 @@ def show_lines(*lines: Any) -> None:
 _COLOURS = {"title": "bold", "problem": "bold", "part": "bold cyan", "formula": "green", "note": "dim"}
 
 
-def show(page: Iterable[Piece]) -> None:
+def show(page: Iterable[Passage]) -> None:
     """A page on the terminal, in colour where the terminal has it."""
     if not sys.stdout.isatty():
         typer.echo("\n".join(line for piece in page for line in piece.lines))

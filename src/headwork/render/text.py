@@ -47,7 +47,7 @@ def _drawn_width(maths: Maths) -> int:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Passage:
     """Some lines of a page and what they are, so that a terminal can colour them."""
 
     lines: Lines
@@ -66,13 +66,13 @@ def streamed(blocks: Iterable[Block]) -> Iterator[str]:
     return (f"{line}\n" for piece in pieces(blocks) for line in piece.lines)
 
 
-def pieces(blocks: Iterable[Block], room: int = WIDTH) -> Iterator[Piece]:
+def pieces(blocks: Iterable[Block], room: int = WIDTH) -> Iterator[Passage]:
     """The page piece by piece, with an empty line before each block but those that belong to the one above."""
     before: Block | None = None
     for block in blocks:
         found = list(BLOCKS[type(block)](block, room))
         if found and before is not None and not _belongs(block, before):
-            yield Piece([""], "text")
+            yield Passage([""], "text")
         yield from found
         before = block if found else before
 
@@ -86,11 +86,11 @@ def _belongs(block: Block, before: Block) -> bool:
     return isinstance(block, Space) or (isinstance(block, Finding) and not isinstance(before, Heading))
 
 
-def working_pieces(working: Working, room: int, *, exact: bool = False) -> Iterator[Piece]:
+def working_pieces(working: Working, room: int, *, exact: bool = False) -> Iterator[Passage]:
     return pieces(page(working, exact=exact, **on_lines(room)), room)
 
 
-def lines_pieces(lines: Iterable[Line], room: int) -> Iterator[Piece]:
+def lines_pieces(lines: Iterable[Line], room: int) -> Iterator[Passage]:
     """Lines that stand for themselves, one after the other."""
     layout = Layout(Style(), **on_lines(room))
     return pieces((block for line in lines for block in line_blocks(line, layout)), room)
@@ -115,17 +115,17 @@ def shown_text(thing: object) -> str:
     return document(line_blocks(thing, Layout(Style(), **on_lines(WIDTH)))).strip("\n")
 
 
-def _title(title: Title, room: int) -> Iterator[Piece]:
-    yield Piece([title.text, "═" * len(title.text)], "title")
+def _title(title: Title, room: int) -> Iterator[Passage]:
+    yield Passage([title.text, "═" * len(title.text)], "title")
 
 
-def _heading(heading: Heading, room: int) -> Iterator[Piece]:
-    yield Piece([heading.text, "─" * len(heading.text)], "problem")
+def _heading(heading: Heading, room: int) -> Iterator[Passage]:
+    yield Passage([heading.text, "─" * len(heading.text)], "problem")
 
 
-def _question(question: Question, room: int) -> Iterator[Piece]:
+def _question(question: Question, room: int) -> Iterator[Passage]:
     heading = f"({question.label}) {sentence(question.text)}".strip()
-    yield Piece(_wrapped(heading, room, hang=len(question.label) + 3), "part")
+    yield Passage(_wrapped(heading, room, hang=len(question.label) + 3), "part")
 
 
 PARAGRAPHS: Mapping[str, tuple[int, str]] = {  # how far in, and in which colour
@@ -138,12 +138,12 @@ PARAGRAPHS: Mapping[str, tuple[int, str]] = {  # how far in, and in which colour
 }
 
 
-def _paragraph(paragraph: Paragraph, room: int) -> Iterator[Piece]:
+def _paragraph(paragraph: Paragraph, room: int) -> Iterator[Passage]:
     by, kind = PARAGRAPHS[paragraph.kind]
-    yield Piece(_indented(_wrapped(sentence(paragraph.text), room - by), by), kind)
+    yield Passage(_indented(_wrapped(sentence(paragraph.text), room - by), by), kind)
 
 
-def _flow(flow: Flow, room: int) -> Iterator[Piece]:
+def _flow(flow: Flow, room: int) -> Iterator[Passage]:
     """The matrices of the problem side by side, as many as fit."""
     rows: list[list[Lines | str]] = [[]]
     for item in flow.items:
@@ -152,17 +152,17 @@ def _flow(flow: Flow, room: int) -> Iterator[Piece]:
             rows.append([])
         rows[-1].append(figure)
     for i, row in enumerate(rows):
-        yield Piece([*([""] if i else []), *_indented(beside(*row, gap="   "))], "matrix")
+        yield Passage([*([""] if i else []), *_indented(beside(*row, gap="   "))], "matrix")
 
 
-def _display(display: Display, room: int) -> Iterator[Piece]:
+def _display(display: Display, room: int) -> Iterator[Passage]:
     """Formulas aligned on their relation; lines of matrices alone stand further in, with room above them."""
     plain = [line for line in display.lines if not _is_figure(line)]
     if plain:
-        yield Piece(_indented(_in_columns(plain)), "formula" if display.equation else "matrix")
+        yield Passage(_indented(_in_columns(plain)), "formula" if display.equation else "matrix")
     for i, line in enumerate(line for line in display.lines if _is_figure(line)):
         figure = _indented(beside(*map(drawn, line.pieces)), DEEP)
-        yield Piece([*([""] if i or plain else []), *figure], "matrix")
+        yield Passage([*([""] if i or plain else []), *figure], "matrix")
 
 
 def _is_figure(line: Aligned) -> bool:
@@ -182,20 +182,20 @@ def _in_columns(lines: list[Aligned]) -> Lines:
     return rows
 
 
-def _entries(entries: Entries, room: int) -> Iterator[Piece]:
+def _entries(entries: Entries, room: int) -> Iterator[Passage]:
     lines = [line for item in entries.items for line in _wrapped(inline(item), room - MARGIN - 4, hang=4)]
-    yield Piece(_indented(lines, DEEP), "table")
+    yield Passage(_indented(lines, DEEP), "table")
 
 
-def _table(block: Table, room: int) -> Iterator[Piece]:
+def _table(block: Table, room: int) -> Iterator[Passage]:
     rows = [[sentence(cell) for cell in row] for row in (block.header, *block.rows)]
-    yield Piece(_indented(table(rows, block.left)), "table")
+    yield Passage(_indented(table(rows, block.left)), "table")
 
 
-def _picture(picture: Picture, room: int) -> Iterator[Piece]:
+def _picture(picture: Picture, room: int) -> Iterator[Passage]:
     """Head by head, each arrow on a line of its own with its shape; where it was not asked for, nothing."""
     if picture.asked:
-        yield Piece(_indented(picture_lines(picture.diagram.rows)), "table")
+        yield Passage(_indented(picture_lines(picture.diagram.rows)), "table")
 
 
 def picture_lines(rows: tuple[Equation, ...]) -> Lines:
@@ -214,15 +214,15 @@ def _arrow(equation: Equation) -> str:
     return f"{inline(formula(equation))} → {equation.name}   ({shape_text(equation.shape)})"
 
 
-def _finding(finding: Finding, room: int) -> Iterator[Piece]:
-    yield Piece(_indented([f"{finding.name}: {finding.text}"]), finding.verdict)
+def _finding(finding: Finding, room: int) -> Iterator[Passage]:
+    yield Passage(_indented([f"{finding.name}: {finding.text}"]), finding.verdict)
     for block in finding.inside:
         for piece in BLOCKS[type(block)](block, room - MARGIN):
-            yield Piece(_indented(piece.lines), piece.kind)
+            yield Passage(_indented(piece.lines), piece.kind)
 
 
-def _space(space: Space, room: int) -> Iterator[Piece]:
-    yield Piece([""] * space.lines, "text")
+def _space(space: Space, room: int) -> Iterator[Passage]:
+    yield Passage([""] * space.lines, "text")
 
 
 def _wrapped(words: str, room: int, hang: int = 0) -> Lines:
@@ -233,7 +233,7 @@ def _indented(lines: Lines, by: int = MARGIN) -> Lines:
     return [f"{' ' * by}{line}".rstrip() for line in lines]
 
 
-BLOCKS: Mapping[type[Block], Callable[[Any, int], Iterator[Piece]]] = {
+BLOCKS: Mapping[type[Block], Callable[[Any, int], Iterator[Passage]]] = {
     Title: _title,
     Heading: _heading,
     Question: _question,

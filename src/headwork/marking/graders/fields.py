@@ -13,6 +13,8 @@ from headwork.notation import Name
 from headwork.sheets.questions import identifier, printed_name
 from headwork.sheets.sheet import Sheet
 
+NAMELESS = Name("")
+
 
 @dataclass(frozen=True)
 class Field:
@@ -24,7 +26,7 @@ class Field:
     points: Fraction
     rows: int = 0
     columns: int = 0
-    shown: Name = Name("")
+    shown: Name = NAMELESS
 
     @property
     def python(self) -> str:
