@@ -100,7 +100,7 @@ def filled_in(blank: str, parts: Parts) -> str:
     notebook = json.loads(blank)
     cells = dict(zip(parts, notebook_cells(parts), strict=True))
     for cell in notebook["cells"]:
-        label = cell["source"].partition("\n")[0].removeprefix("# part ")
+        label = "".join(cell["source"]).partition("\n")[0].removeprefix("# part ")
         if cell["cell_type"] == "code" and label in cells:
             cell["source"] = cells.pop(label)
     for text in cells.values():

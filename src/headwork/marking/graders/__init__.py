@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwork.errors import HeadworkError
+from headwork.sheets.questions import identifier
 
 if TYPE_CHECKING:
     from headwork.marking.graders.family import Family
     from headwork.marking.graders.files import Files
 
-# Name → how the package ends: a zip, one file, or a folder. The module of that name has `package(family)`.
-GRADERS: Mapping[str, str] = {"gradescope": ".zip", "otter": ""}
+# Name → how the package ends: a zip, one file, or a folder. The module of that name has `package(family, name)`.
+GRADERS: Mapping[str, str] = {"gradescope": ".zip", "otter": "", "nbgrader": ""}
 
 
 def export(sheet: str | Path, to: str, output: str | Path | None = None) -> Path:
@@ -25,7 +26,8 @@ def export(sheet: str | Path, to: str, output: str | Path | None = None) -> Path
     if to not in GRADERS:
         raise HeadworkError(f"there is no grader '{to}'; choose from {', '.join(GRADERS)}")
     family = load_family(sheet)
-    make: Callable[[Family], Files] = import_module(f"headwork.marking.graders.{to}").package
-    path = Path(output) if output is not None else Path(f"{Path(sheet).stem}-{to}{GRADERS[to]}")
-    write(make(family), path, GRADERS[to])
+    name = identifier(Path(sheet).stem) or "sheet"
+    make: Callable[[Family, str], Files] = import_module(f"headwork.marking.graders.{to}").package
+    path = Path(output) if output is not None else Path(f"{name}-{to}{GRADERS[to]}")
+    write(make(family, name), path, GRADERS[to])
     return path

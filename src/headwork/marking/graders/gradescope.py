@@ -49,7 +49,7 @@ cd "$root/source" && python3 -m headwork.marking.graders.gradescope "$root"
 """
 
 
-def package(family: Family) -> Files:
+def package(family: Family, name: str) -> Files:
     sheets = {f"sheets/{name}.toml": text.encode() for name, text in family.texts.items()}
     return {"setup.sh": _SETUP.encode(), "run_autograder": _RUN.encode(), **sheets, **headwork_files()}
 

@@ -21,9 +21,9 @@ from headwork.marking.marks import no_working
 from headwork.marking.report import explanation, points
 
 
-def package(family: Family) -> Files:
+def package(family: Family, name: str) -> Files:
     """A folder: what `otter generate` takes, a notebook for every sheet, and headwork as a wheel."""
-    name, content = wheel()
+    carried, content = wheel()
     config = {"show_all_public": True, "plugins": [{f"{__name__}.Plugin": {"sheets": dict(family.texts)}}]}
     tests = {f"tests/{field.word}.py": _test(field) for field in fields(family.first)}
     notebooks = {
@@ -31,9 +31,9 @@ def package(family: Family) -> Files:
         for sheet in family.texts
     }
     # otter lays the files that it is given into files/, and its image has them there.
-    requirements = f"headwork @ file:///autograder/source/files/{name}\n".encode()
+    requirements = f"headwork @ file:///autograder/source/files/{carried}\n".encode()
     made = json.dumps(config, indent=2, ensure_ascii=False).encode()
-    return {"otter_config.json": made, "requirements.txt": requirements, **tests, **notebooks, name: content}
+    return {"otter_config.json": made, "requirements.txt": requirements, **tests, **notebooks, carried: content}
 
 
 def _test(field: Field) -> bytes:
