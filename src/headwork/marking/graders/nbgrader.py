@@ -20,7 +20,7 @@ from headwork.marking.graders.notebooks import Cell, code_cell, notebook, studen
 from headwork.marking.graders.paper import markdown, paper
 from headwork.marking.mark import Marker
 from headwork.marking.marks import Marks
-from headwork.marking.report_text import answer_lines
+from headwork.marking.report import explanation
 
 PLACES = 4
 
@@ -105,7 +105,7 @@ def earned(package: Path, handed_in: Path, part: str, name: str) -> float:
     for marked in marks.parts:
         for answer, points, _ in shares(marked):
             if (marked.label, answer.name) == (part, name):
-                print("\n".join(answer_lines(answer, PLACES)))
+                print(explanation(answer))
                 return float(points)
     raise LookupError(f"the sheet has no answer {name} in part {part}")
 
