@@ -14,6 +14,7 @@ from headwork.mistakes.evidence import Tags
 from headwork.mistakes.make import Plan
 from headwork.mistakes.predict import Variant, float_handed
 from headwork.mistakes.slips import early_roundings, half_up
+from headwork.readings.floats import Floats
 from headwork.readings.values import Array
 from headwork.sheets.sheet import Sheet
 
@@ -34,7 +35,7 @@ def texts(matrices: Matrices, places: int) -> Answers:
     """Answers as a student writes them: rounded to so many places."""
     parts: dict[str, dict[str, list[list[str]]]] = {}
     for (part, name), matrix in matrices.items():
-        rows = [[f"{x:.{places}f}" for x in row] for row in half_up(matrix, places)]
+        rows = [[f"{x:.{places}f}" for x in row] for row in half_up(matrix.tolist(), places)]
         parts.setdefault(part, {})[name] = rows
     return Answers("student", parts)
 
@@ -50,13 +51,14 @@ class Desk:
         self.handed = float_handed(self.problem.ready.handed)
 
     def right(self) -> Matrices:
-        return {key: self.problem.truths[key[0]].near[q.found.step] for key, q in self.asked.items()}
+        return {key: np.array(self.problem.truths[key[0]].near[q.found.step]) for key, q in self.asked.items()}
 
-    def with_graph(self, graph: Variant) -> Matrices:
+    def with_graph(self, graph: Variant[Floats]) -> Matrices:
         """Where the mistake leaves no answer of any shape, the student leaves off."""
         worked = graph.by_name(graph.everything(self.handed))
         steps = {key: (q.found.step.role, q.found.step.head) for key, q in self.asked.items()}
-        return {key: worked[step] for key, step in steps.items() if step in worked and np.isfinite(worked[step]).all()}
+        arrays = {key: np.array(worked[step]) for key, step in steps.items() if step in worked}
+        return {key: array for key, array in arrays.items() if np.isfinite(array).all()}
 
     def mark(self, matrices: Matrices, places: int) -> Marks:
         return self.marker.mark(texts(matrices, places))
@@ -66,11 +68,11 @@ def planted_alone(desk: Desk, generator: Random) -> Iterator[tuple[str, Matrices
     """Every mistake alone, in every way, and every slip in one answer."""
     for tag, graph in desk.diagnosis.single:
         yield tag, desk.with_graph(graph)
-    for rounding in list(early_roundings())[4:6]:  # to two places, everything or the weights
-        worked = desk.diagnosis.right.everything(desk.handed, rounding=rounding)
+    for rules in list(early_roundings())[4:6]:  # to two places, everything or the weights
+        worked = desk.diagnosis.right.everything(desk.handed, rules=rules)
         last = list(desk.asked)[-1]
         step = desk.asked[last].found.step
-        yield "early-rounding", {last: worked[step]}
+        yield "early-rounding", {last: np.array(worked[step])}
     for slip in ("sign", "one-entry", "swapped-entries", "transposed"):
         if (answers := slipped(slip, desk.right(), generator)) is not None:
             yield slip, answers
@@ -106,7 +108,7 @@ def as_alone(desk: Desk, tags: Tags, answers: Matrices, places: int) -> bool:
 
 
 def _same_digits(matrix: Array, other: Array | None, places: int) -> bool:
-    return other is not None and np.array_equal(half_up(matrix, places), half_up(other, places))
+    return other is not None and half_up(matrix.tolist(), places) == half_up(other.tolist(), places)
 
 
 def random_wrong(matrix: Array, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import inf, nan
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from headwork import formulas
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
-from headwork.graph import in_order
+from headwork.graph import Step, in_order
 from headwork.numbers.digits import to_float
 from headwork.numbers.parse import parse_number
 from headwork.ops import Given, Softmax, Transpose
 from headwork.readings.counts import FLOPS, Count, counts, total
 from headwork.readings.entries import origin
 from headwork.readings.exact import HIDDEN, Hidden, Matrix, exact
+from headwork.readings.floats import floats, to_floats
 from headwork.readings.shapes import shapes
 from headwork.readings.values import values
 from headwork.sheets.ready import Ready
@@ -87,6 +90,35 @@ def test_exact_values_and_an_independent_einsum_agree(drawn: Drawn) -> None:
     for step, matrix in closed.items():
         np.testing.assert_allclose(floats[step], as_floats(matrix), rtol=1e-9, atol=1e-9, err_msg=step.role)
     np.testing.assert_allclose(floats[ready.last], by_einsum(drawn.table), rtol=1e-9, atol=1e-9)
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_floats_without_numpy_are_those_with_it(drawn: Drawn) -> None:
+    ready = Ready(drawn.problem)
+    handed = {step: to_floats(matrix) for step, matrix in ready.handed.items()}
+    arrays = values(ready.last, handed)
+    for step, rows in floats(ready.last, handed).items():
+        np.testing.assert_allclose(np.array(rows), arrays[step], rtol=1e-12, atol=1e-12, err_msg=step.role)
+
+
+@pytest.mark.parametrize("axis", [-1, -2, None])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [[-inf, -inf], [1.0, -inf]],
+        [[inf, 1.0], [800.0, inf]],
+        [[1e308, -1e308], [0.0, 1e-308]],
+        [[nan, 1.0], [2.0, 3.0]],
+        [[1000.0, 999.0], [-1000.0, 2.0]],
+    ],
+)
+def test_scores_that_float64_can_hardly_hold_are_shared_out_alike(scores: Any, axis: int | None) -> None:
+    given_scores = formulas.given("scores", (2, 2))
+    weights = Step(Softmax(axis), (given_scores,), "weights")
+    with np.errstate(all="ignore"):
+        expected = values(weights, {given_scores: scores})[weights]
+    np.testing.assert_allclose(np.array(floats(weights, {given_scores: scores})[weights]), expected, rtol=1e-12)
 
 
 @given(problems())
@@ -185,10 +217,7 @@ def test_flops_count_two_for_every_multiply_and_add() -> None:
 
 @pytest.mark.parametrize(("axis", "sums"), [(-1, 1), (-2, 2), (None, 3)])
 def test_softmax_runs_along_any_axis(axis: int | None, sums: int) -> None:
-    from headwork.formulas import given as given_step
-    from headwork.graph import Step
-
-    scores = given_step("scores", (2, 3))
+    scores = formulas.given("scores", (2, 3))
     weights = Step(Softmax(axis), (scores,), "weights")
     matrix: Matrix = ((Fraction(1), Fraction(2), Fraction(0)), (Fraction(3), HIDDEN, Fraction(1)))
     closed = as_floats(exact(weights, {scores: matrix})[weights])

@@ -6,12 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
+from headwork.inspecting import arrays
 from headwork.maths import NODES
 from headwork.mistakes import operations
 from headwork.ops import OPS, Op
 from headwork.readings.counts import COUNTS
 from headwork.readings.entries import ENTRIES
 from headwork.readings.exact import EXACT
+from headwork.readings.floats import FLOATS
 from headwork.readings.moments import MOMENTS
 from headwork.readings.shapes import SHAPES
 from headwork.readings.symbols import SYMBOLS
@@ -26,6 +28,7 @@ from headwork.working import Line
 
 TABLES: dict[str, Mapping[Any, Any]] = {
     "shapes": SHAPES,
+    "floats": FLOATS,
     "values": VALUES,
     "exact": EXACT,
     "symbols": SYMBOLS,
@@ -43,7 +46,9 @@ def test_a_reading_has_a_rule_for_every_operation(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [operations.SHAPES, operations.VALUES, operations.EXACT], ids=["shapes", "values", "exact"]
+    "table",
+    [operations.SHAPES, operations.FLOATS, operations.EXACT, arrays.VALUES],
+    ids=["shapes", "floats", "exact", "values"],
 )
 def test_what_the_catalogue_reads_with_has_a_rule_for_its_own_operations_too(table: Mapping[Any, Any]) -> None:
     own = {op for op in vars(operations).values() if isinstance(op, type) and issubclass(op, Op)} - {Op, *OPS}

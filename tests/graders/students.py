@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import inf
 from typing import Any
-
-import numpy as np
 
 from headwork.graph import Step
 from headwork.marking.answers import Answers
@@ -14,8 +13,9 @@ from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.marks import Marks
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.evidence import view
+from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import Variant
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats
 from headwork.sheets.sheet import Sheet
 
 PLACES = 4  # two more than are asked for
@@ -34,12 +34,10 @@ def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None) ->
     return parts
 
 
-def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator[tuple[str, str, Array]]:
-    right = Variant(problem.ready.last)
-    mistaken = (
-        Variant(CATALOGUE[mistake].made_in(problem.ready.last)[0], problem.ready.last) if mistake is not None else right
-    )
-    own: dict[Step, Array] = {}
+def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator[tuple[str, str, Floats]]:
+    right = problem.ready.last
+    mistaken = Variant(right if mistake is None else CATALOGUE[mistake].made_in(right)[0], FLOATS)
+    own: dict[Step, Floats] = {}
     for part in problem.problem.parts:
         if part.kind != "value":
             continue
@@ -48,16 +46,16 @@ def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator
             step = question.found.step
             value = mistaken.predict(step, {**truth.handed, **{s: a for s, a in own.items() if s is not step}})
             assert value is not None
-            written = np.round(value, PLACES)
+            written = [[round(x, PLACES) for x in row] for row in value]
             if slip:
-                written[0, 0] += 1
+                written[0][0] += 1
                 slip = False
             own[step] = written
             yield part.label, question.name, view(question.found, written)
 
 
 def _text(number: float) -> str:
-    return "-inf" if np.isneginf(number) else f"{number + 0.0:.{PLACES}f}"
+    return "-inf" if number == -inf else f"{number + 0.0:.{PLACES}f}"
 
 
 def five(sheet: Sheet) -> dict[str, Parts]:

@@ -3,67 +3,77 @@
 from __future__ import annotations
 
 from math import comb, inf, log2
+from random import Random
 
-import numpy as np
 import pytest
 
 from headwork.graph import Step
 from headwork.marking.mark import Marker, mark
 from headwork.mistakes.evidence import BEYOND_CHANCE, Predictions, evidence
 from headwork.mistakes.make import Plan, new_sheet
+from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import Variant, float_handed
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats
 from headwork.sheets.load import parse_sheet
 
-RIGHT = np.arange(9.0).reshape(3, 3)
-CLOSE = np.full((3, 3), 0.01)
+RIGHT = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]
+CLOSE = [[0.01] * 3] * 3
 
 
-def changed(*entries: tuple[int, int, float]) -> np.ndarray:
-    matrix = RIGHT.copy()
+def changed(*entries: tuple[int, int, float]) -> Floats:
+    matrix = [list(row) for row in RIGHT]
     for i, j, value in entries:
-        matrix[i, j] = value
+        matrix[i][j] = value
     return matrix
+
+
+def of_each(matrix: Floats, factor: float, term: float = 0.0) -> Floats:
+    return [[factor * x + term for x in row] for row in matrix]
 
 
 def test_evidence_counts_which_entries_differ_and_what_is_there() -> None:
     """Two of nine entries, each one of the nine whole numbers from 0 to 8."""
     bits = evidence(changed((0, 0, 5), (1, 1, 7)), RIGHT, CLOSE)
     assert bits == pytest.approx(log2(comb(9, 2)) + 2 * log2(9))
-    assert evidence(RIGHT + 0.005, RIGHT, CLOSE) == 0
+    assert evidence(of_each(RIGHT, 1, 0.005), RIGHT, CLOSE) == 0
     assert evidence(RIGHT[:2], RIGHT, CLOSE) == inf
 
 
 def test_evidence_of_decimals_is_as_fine_as_they_are_written() -> None:
-    half = evidence(RIGHT / 16 + 0.25, RIGHT / 16, CLOSE)
+    half = evidence(of_each(RIGHT, 1 / 16, 0.25), of_each(RIGHT, 1 / 16), CLOSE)
     assert half == pytest.approx(9 * log2(0.5 / 0.02))
-    assert evidence(RIGHT / 16 + 0.25, RIGHT / 16, CLOSE / 100) == pytest.approx(half + 9 * log2(100))
+    finer = evidence(of_each(RIGHT, 1 / 16, 0.25), of_each(RIGHT, 1 / 16), of_each(CLOSE, 0.01))
+    assert finer == pytest.approx(half + 9 * log2(100))
 
 
 def test_the_more_predictions_there_are_the_more_it_takes() -> None:
     """Predictions that agree are one, and one that is right is none."""
-    few = Predictions.of([(("a",), RIGHT + 1), (("b",), RIGHT + 1), (("c",), RIGHT)], RIGHT)
-    many = Predictions.of([((str(i),), RIGHT + i) for i in range(1, 9)], RIGHT)
+    one_more = of_each(RIGHT, 1, 1)
+    few = Predictions([(("a",), one_more), (("b",), one_more), (("c",), RIGHT)], RIGHT)
+    many = Predictions([((str(i),), of_each(RIGHT, 1, i)) for i in range(1, 9)], RIGHT)
     assert few.enough == BEYOND_CHANCE
     assert many.enough == BEYOND_CHANCE + 3
 
 
 def test_what_one_entry_tells_is_not_enough_but_three_are() -> None:
     one, three = changed((0, 0, 5)), changed((0, 0, 5), (1, 1, 7), (2, 2, 1))
-    table = Predictions.of([(("one",), one), (("three",), three)], RIGHT)
+    table = Predictions([(("one",), one), (("three",), three)], RIGHT)
     assert table.fitting(one, CLOSE) == []
     assert table.fitting(three, CLOSE) == [("three",)]
 
 
 def test_random_numbers_fit_a_prediction_less_than_once_in_a_thousand_times() -> None:
     """2×2 whole numbers from 0 to 9, against 300 predictions of the same kind: a fit alone happens often enough."""
-    generator = np.random.default_rng(1)
-    right = np.array([[0.0, 9.0], [4.0, 5.0]])
-    table = Predictions.of([((str(i),), generator.integers(0, 10, (2, 2)).astype(float)) for i in range(300)], right)
-    within = np.full((2, 2), 0.01)
-    drawn = [generator.integers(0, 10, (2, 2)).astype(float) for _ in range(3000)]
-    assert sum(bool(np.all(table.matrices[2, 2] == d, axis=(1, 2)).any()) for d in drawn) > 30
-    assert sum(bool(table.fitting(d, within)) for d in drawn) <= 3
+    generator = Random(1)
+
+    def drawn() -> Floats:
+        return [[float(generator.randrange(10)) for _ in range(2)] for _ in range(2)]
+
+    table = Predictions([((str(i),), drawn()) for i in range(300)], [[0.0, 9.0], [4.0, 5.0]])
+    predicted = [matrix for _, matrix, _ in table.of_shape[2, 2]]
+    answers = [drawn() for _ in range(3000)]
+    assert sum(answer in predicted for answer in answers) > 30
+    assert sum(bool(table.fitting(answer, [[0.01] * 2] * 2)) for answer in answers) <= 3
 
 
 def test_only_what_comes_after_the_mistake_is_mistaken() -> None:
@@ -72,7 +82,7 @@ def test_only_what_comes_after_the_mistake_is_mistaken() -> None:
     steps, handed = problem.ready.steps, float_handed(problem.ready.handed)
     turned = [g for tag, g in problem.judge.diagnosis.single if tag == "projection-transposed"][1]
 
-    def mistaken(graph: Variant, role: str, handed: dict[Step, Array]) -> bool:
+    def mistaken(graph: Variant[Floats], role: str, handed: dict[Step, Floats]) -> bool:
         route = graph.route(steps[role, None], handed)
         assert route is not None
         return route.mistaken
@@ -81,7 +91,7 @@ def test_only_what_comes_after_the_mistake_is_mistaken() -> None:
     assert mistaken(turned, "scores", handed)
     own = {steps[role, None]: turned.value(steps[role, None], handed) for role in ("Q", "K")}
     assert not mistaken(turned, "scores", {**handed, **own})
-    assert not mistaken(Variant(problem.ready.last, problem.ready.last), "output", handed)
+    assert not mistaken(Variant(problem.ready.last, FLOATS, problem.ready.last), "output", handed)
 
 
 def sheet(Q: str, K: str, find: str) -> str:

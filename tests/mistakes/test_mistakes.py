@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headwork.graph import read
+from headwork.graph import Step, read
+from headwork.inspecting.arrays import VALUES
 from headwork.mistakes import slips
 from headwork.mistakes.catalogue import CATALOGUE, SUBJECTS
-from headwork.mistakes.operations import EXACT
-from headwork.mistakes.predict import Variant, float_handed, to_array
+from headwork.mistakes.operations import EXACT, FLOATS
+from headwork.mistakes.predict import Variant, float_handed
+from headwork.readings.floats import to_floats
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready
 
@@ -121,24 +123,27 @@ def ready() -> Ready:
     return Ready(read_problem({**table, "part": [{"label": "a", "find": ["output"]}]}, ""))
 
 
+def worked(problem: Ready, last: Step, step: Step | None = None) -> Array:
+    """What a graph says of a step of the problem; of its last one unless told."""
+    return np.array(Variant(last, FLOATS).value(step or problem.last, float_handed(problem.handed)))
+
+
 def test_without_a_mistake_the_graph_is_the_layer() -> None:
     problem = ready()
-    assert Variant(problem.last).value(problem.last, float_handed(problem.handed)) == pytest.approx(layer())
+    assert worked(problem, problem.last) == pytest.approx(layer())
 
 
 @pytest.mark.parametrize("tag", EXPECTED)
 def test_a_mistake_does_what_numpy_does(tag: str) -> None:
     problem = ready()
-    mistaken = Variant(CATALOGUE[tag].made_in(problem.last)[0])
-    assert mistaken.value(problem.last, float_handed(problem.handed)) == pytest.approx(EXPECTED[tag])
+    assert worked(problem, CATALOGUE[tag].made_in(problem.last)[0]) == pytest.approx(EXPECTED[tag])
     assert EXPECTED[tag] != pytest.approx(layer(), abs=0.01)
 
 
 def test_an_inverted_mask_reads_only_what_is_hidden() -> None:
     """The last token may then read nothing, and its weights are all 0."""
     problem = ready()
-    mistaken = Variant(CATALOGUE["mask-inverted"].made_in(problem.last)[0])
-    weights = mistaken.value(problem.steps["weights", 0], float_handed(problem.handed))
+    weights = worked(problem, CATALOGUE["mask-inverted"].made_in(problem.last)[0], problem.steps["weights", 0])
     assert np.all(np.tril(weights) == 0)
     assert weights.sum(axis=1) == pytest.approx([1, 1, 0])
 
@@ -149,45 +154,45 @@ def test_scores_that_sum_to_0_cannot_be_shared_out(scale: str) -> None:
     given = {"Q": [[1, 0, 0], [0, 1, 0]], "K": [[1, 1, 0], [2, 1, 0], [-3, 2, 0]], "V": [[1]] * 3}
     table = {"formula": "scaled_dot_product", "scale": scale, "given": given, "part": [{"find": ["weights"]}]}
     problem = Ready(read_problem(table, ""))
-    graph = Variant(CATALOGUE["no-exponential"].made_in(problem.last)[0])
-    weights = graph.value(problem.steps["weights", None], float_handed(problem.handed))
+    mistaken = CATALOGUE["no-exponential"].made_in(problem.last)[0]
+    weights = worked(problem, mistaken, problem.steps["weights", None])
     assert np.isnan(weights[0]).all()
     assert weights[1] == pytest.approx([0.25, 0.25, 0.5])
 
 
 def test_leaving_out_the_output_projection_keeps_or_drops_its_bias() -> None:
     problem = ready()
-    kept, dropped = (
-        Variant(graph).value(problem.last, float_handed(problem.handed))
-        for graph in CATALOGUE["forgot-output-projection"].made_in(problem.last)
-    )
+    kept, dropped = (worked(problem, g) for g in CATALOGUE["forgot-output-projection"].made_in(problem.last))
     assert dropped == pytest.approx(layer(project=False))
     assert kept == pytest.approx(dropped + B["b_O"])
 
 
 def test_a_mistake_can_be_made_in_one_head() -> None:
     problem = ready()
-    handed = float_handed(problem.handed)
-    _, first, second = (Variant(g) for g in CATALOGUE["forgot-scale"].made_in(problem.last))
+    _, first, second = CATALOGUE["forgot-scale"].made_in(problem.last)
     one, other = problem.steps["weights", 0], problem.steps["weights", 1]
-    right = Variant(problem.last)
-    assert first.value(other, handed) == pytest.approx(right.value(other, handed))
-    assert first.value(one, handed) != pytest.approx(right.value(one, handed))
-    assert second.value(one, handed) == pytest.approx(right.value(one, handed))
+    right = worked(problem, problem.last, one)
+    assert worked(problem, first, other) == pytest.approx(worked(problem, problem.last, other))
+    assert worked(problem, first, one) != pytest.approx(right)
+    assert worked(problem, second, one) == pytest.approx(right)
 
 
 @pytest.mark.parametrize("tag", CATALOGUE)
-def test_exact_numbers_agree_with_float64_on_every_mistaken_graph(tag: str) -> None:
-    """What a mistake leads to, read in closed form and in float64."""
+def test_exact_numbers_floats_and_arrays_agree_on_every_mistaken_graph(tag: str) -> None:
+    """What a mistake leads to, read in closed form, in Python's float64 and in NumPy's."""
     problem = ready()
+    handed = float_handed(problem.handed)
+    arrays = {step: np.array(matrix) for step, matrix in handed.items()}
     for last in CATALOGUE[tag].made_in(problem.last):
-        graph = Variant(last)
+        by_array = Variant(last, VALUES).predict(problem.last, arrays)
         try:
             closed = read(last, EXACT, problem.handed)
         except ValueError:  # stacked or added heads no longer fit W_O: there is no output
-            assert graph.predict(problem.last, float_handed(problem.handed)) is None
+            assert by_array is None
+            assert Variant(last, FLOATS).predict(problem.last, handed) is None
             continue
-        assert to_array(closed[last]) == pytest.approx(graph.value(problem.last, float_handed(problem.handed)))
+        assert worked(problem, last) == pytest.approx(np.array(to_floats(closed[last])))
+        assert by_array == pytest.approx(worked(problem, last))
 
 
 def test_no_occasion_no_mistake() -> None:
@@ -211,5 +216,5 @@ def test_no_occasion_no_mistake() -> None:
     ],
 )
 def test_slips_of_the_pen(answer: list[list[float]], slip: list[str]) -> None:
-    given = np.array(answer, float)
-    assert list(slips.slips(given, np.array([[1.0, 2, 3], [4, 5, 6]]), np.full(given.shape, 0.01))) == slip
+    close = [[0.01] * len(row) for row in answer]
+    assert list(slips.slips(answer, [[1, 2, 3], [4, 5, 6]], close)) == slip

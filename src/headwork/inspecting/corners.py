@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headwork.inspecting.arrays import VALUES
 from headwork.inspecting.calling import FLAG, Caller, Case, CaseSizes, as_array
 from headwork.inspecting.trial import Trial, graph_of
 from headwork.mistakes.catalogue import CATALOGUE
@@ -26,7 +27,7 @@ def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
     graphs = [last]
     if trial.tags and "+" not in trial.tags[0]:
         graphs = CATALOGUE[trial.tags[0]].made_in(last) or [last]
-    expected = Variant(graphs[0]).predict(last, handed)
+    expected = Variant(graphs[0], VALUES).predict(last, handed)
     assert expected is not None
     return trial.caller(case, trial.heads), expected
 

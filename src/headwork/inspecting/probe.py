@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from headwork.inspecting.arrays import VALUES
 from headwork.inspecting.calling import Caller, CaseSizes, built, callers, heads_of
 from headwork.inspecting.corners import CORNERS
 from headwork.inspecting.sandbox import Emit, described, one_thread
@@ -78,7 +79,7 @@ def first_difference(trial: Trial) -> str:
         weights = trial.caller(case, trial.heads)
     except Exception:
         return "head_output"
-    if same(weights, Variant(last).value(last, handed)):
+    if same(weights, Variant(last, VALUES).value(last, handed)):
         return "head_output"
     sums = weights.sum(axis=-1)
     return "scaled" if np.all(weights >= 0) and np.allclose(sums, 1, atol=1e-4) else "weights"
@@ -97,7 +98,7 @@ def _smallest(trial: Trial, target: Any, emit: Emit) -> None:
                 last, handed = graph_of(case, sizes.heads, trial.causal)
             except Exception:
                 continue
-            if last is not None and not same(answer, Variant(last).value(last, handed), 1e-3):
+            if last is not None and not same(answer, Variant(last, VALUES).value(last, handed), 1e-3):
                 first = {role: a.reshape(-1, *a.shape[-2:])[0].tolist() for role, a in case.items()}
                 returned = answer.reshape(-1, *answer.shape[-2:])[0]
                 finite = [[float(x) if np.isfinite(x) else str(x) for x in row] for row in returned]

@@ -8,8 +8,9 @@ import numpy as np
 
 from headwork.build import Sizes, build
 from headwork.graph import Step
+from headwork.inspecting.arrays import VALUES
 from headwork.inspecting.calling import Caller, Case, CaseSizes, with_masks
-from headwork.mistakes.diagnose import Diagnosis
+from headwork.mistakes.diagnose import Variants
 from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
@@ -107,19 +108,19 @@ def graph_of(case: Case, heads: int, causal: bool = False) -> tuple[Step | None,
     if mask:
         seen = case["mask"].astype(bool) if "mask" in case else np.tril(np.ones((tokens, keys), bool))
         roles["mask"] = np.where(seen, 0.0, -np.inf)
-    by_role = Variant(last).by_key
+    by_role = Variant(last, VALUES).by_key
     return last, {by_role[role, None]: array for role, array in roles.items()}
 
 
 def judged(last: Step, handed: dict[Step, Array], answer: Array) -> list[str] | None:
     """[] for agreement, the tags that predict the answer, or None."""
-    diagnosis = Diagnosis(last)
-    if same(answer, diagnosis.right.value(last, handed)):
+    variants = Variants(last, VALUES)
+    if same(answer, variants.right.value(last, handed)):
         return []
-    single = [tag for tag, graph in diagnosis.single if same(answer, graph.predict(last, handed))]
+    single = [tag for tag, graph in variants.single if same(answer, graph.predict(last, handed))]
     if single:
         return list(dict.fromkeys(single))
-    both = ["+".join(tags) for tags, graph in diagnosis.pairs() if same(answer, graph.predict(last, handed))]
+    both = ["+".join(tags) for tags, graph in variants.pairs() if same(answer, graph.predict(last, handed))]
     return list(dict.fromkeys(both)) or None
 
 

@@ -11,7 +11,7 @@ from headwork.graph import Step, read
 from headwork.marking.table import Numbers
 from headwork.marking.truth import Truth
 from headwork.readings.exact import EXACT, Matrix
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats
 from headwork.sheets.ready import Found
 
 
@@ -20,7 +20,7 @@ class Earlier:
     """What a student has answered so far in a problem: the numbers, and which of them were wrong."""
 
     exact: dict[Step, list[list[Any]]] = field(default_factory=dict)
-    near: dict[Step, Array] = field(default_factory=dict)
+    near: dict[Step, list[list[float]]] = field(default_factory=dict)
     wrong: dict[Step, int] = field(default_factory=dict)
     trivial: set[Step] = field(default_factory=set)
 
@@ -28,10 +28,10 @@ class Earlier:
         """The answer, laid over the truth, is what later answers may follow from."""
         step = found.step
         matrix = self.exact.setdefault(step, [list(row) for row in truth.exact[step]])
-        near = self.near.setdefault(step, truth.near[step].copy())
+        near = self.near.setdefault(step, [list(row) for row in truth.near[step]])
         for i, row in enumerate(answer, found.row or 0):
             for j, number in enumerate(row, found.column or 0):
-                matrix[i][j], near[i, j] = number.value, number.near
+                matrix[i][j], near[i][j] = number.value, number.near
         if wrong:
             self.wrong[step] = self.wrong.get(step, 0) + 1
         if _trivial(matrix) and not _trivial(truth.exact[step]):
@@ -54,7 +54,7 @@ class Own:
     truth: Truth
     step: Step
     exact: Mapping[Step, Matrix]
-    near: Mapping[Step, Array]
+    near: Mapping[Step, Floats]
     carried: int
 
     @cached_property

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-
-import numpy as np
+from math import inf, isnan
 
 from headwork.errors import HeadworkError
 from headwork.graph import Step
@@ -22,8 +21,8 @@ from headwork.mistakes.diagnose import Diagnosis, advice
 from headwork.mistakes.evidence import Tags, view
 from headwork.readings.entries import origin
 from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.readings.floats import Floats, flat
 from headwork.readings.shapes import shape_text
-from headwork.readings.values import Array
 from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 from headwork.working import Arithmetic, arithmetic
@@ -44,53 +43,57 @@ class Judge:
     def judged(self, truth: Truth, question: Asked, answered: Answered, earlier: Earlier) -> AnswerMark:
         """A part's answer to a question that asks for numbers."""
         near = view(question.found, truth.near[question.found.step])
+        shape = (len(near), len(near[0]))
+        size = shape[0] * shape[1]
         try:
-            raw = answered.take(question, near.shape)
+            raw = answered.take(question, shape)
             if is_blank(raw):
-                return AnswerMark(question.name, "blank", near.size, Fraction(0))
-            answer = _oriented(numbers(raw), question, near)
+                return AnswerMark(question.name, "blank", size, Fraction(0))
+            answer = _oriented(numbers(raw), question, shape)
         except Malformed as error:
-            return AnswerMark(question.name, "malformed", near.size, Fraction(0), message=str(error))
-        if (len(answer), len(answer[0])) != near.shape:
+            return AnswerMark(question.name, "malformed", size, Fraction(0), message=str(error))
+        if (len(answer), len(answer[0])) != shape:
             return self._misshapen(truth, question, answer, near)
-        if any(isinstance(x.value, Hidden) for row in answer for x in row) and not np.isinf(near).any():
+        if any(isinstance(x.value, Hidden) for row in answer for x in row) and -inf not in flat(near):
             message = "holds −∞, which only a mask may hold; write numbers"
-            return AnswerMark(question.name, "malformed", near.size, Fraction(0), message=message)
+            return AnswerMark(question.name, "malformed", size, Fraction(0), message=message)
         mark = _Attempt(self, truth, question, answer, near).marked(earlier)
         earlier.remember(truth, question.found, answer, mark.verdict == "wrong")
         return mark
 
-    def _misshapen(self, truth: Truth, question: Asked, answer: Numbers, near: Array) -> AnswerMark:
+    def _misshapen(self, truth: Truth, question: Asked, answer: Numbers, near: Floats) -> AnswerMark:
         """A wrong shape is not a wrong answer, but it may still be one that a mistake predicts."""
         shape = shape_text((len(answer), len(answer[0])))
         message = f"is {shape}, which is not its shape"
         if self.rules.shape:
-            message = f"is {shape}; it should be {shape_text(near.shape)}"
-        entries = np.array([[x.near for x in row] for row in answer])
+            message = f"is {shape}; it should be {shape_text((len(near), len(near[0])))}"
+        entries = [[x.near for x in row] for row in answer]
         tags = self.diagnosis.diagnose(
             truth.part.label, question.found, entries, self.within(answer, entries), near, truth.handed
         )
         return AnswerMark(
             question.name,
             "malformed",
-            near.size,
+            len(flat(near)),
             Fraction(0),
             tags=tuple("+".join(t) for t in tags),
             advice=" ".join(advice(t) for t in tags[:1]),
             message=message,
         )
 
-    def within(self, answer: Numbers, near: Array) -> Array:
+    def within(self, answer: Numbers, near: Floats) -> Floats:
         """How far apart two numbers may lie and still count as the same, entry by entry."""
-        room = self.rules.tolerance.room_near
-        rooms = [[room(x, near[i, j], self.places) for j, x in enumerate(row)] for i, row in enumerate(answer)]
-        within: Array = np.maximum(np.array(rooms), 1e-9) * (1 + (CLEAR if self.rules.tolerance.closed else -CLEAR))
-        return within
+        room, places = self.rules.tolerance.room_near, self.places
+        clear = 1 + (CLEAR if self.rules.tolerance.closed else -CLEAR)
+        return [
+            [max(room(x, right, places), 1e-9) * clear for x, right in zip(*rows, strict=True)]
+            for rows in zip(answer, near, strict=True)
+        ]
 
 
-def _oriented(answer: Numbers, question: Asked, near: Array) -> Numbers:
+def _oriented(answer: Numbers, question: Asked, shape: tuple[int, int]) -> Numbers:
     """A single row may be written as the column that the page has."""
-    column = question.found.row is not None and len(answer) == near.shape[1] and len(answer[0]) == 1
+    column = question.found.row is not None and len(answer) == shape[1] and len(answer[0]) == 1
     return tuple(zip(*answer, strict=True)) if column else answer
 
 
@@ -102,7 +105,7 @@ class _Attempt:
     truth: Truth
     question: Asked
     answer: Numbers
-    near: Array
+    near: Floats
 
     def marked(self, earlier: Earlier) -> AnswerMark:
         wrong = self._wrong(self.near, self._right)
@@ -113,7 +116,7 @@ class _Attempt:
         if own is None:
             return self._judged(wrong)
         follows = self.judge.diagnosis.right.predict(step, {**self.truth.handed, **own.near})
-        if follows is None or np.isnan(follows).any():
+        if follows is None or any(map(isnan, flat(follows))):
             return self._judged(wrong)
         there = self._wrong(view(self.question.found, follows), lambda: own.meaning)
         if not there:
@@ -125,14 +128,14 @@ class _Attempt:
     def _right(self) -> Mapping[Step, Matrix]:
         return self.truth.exact
 
-    def _wrong(self, near: Array, exact: Callable[[], Mapping[Step, Matrix]]) -> list[tuple[int, int]]:
+    def _wrong(self, near: Floats, exact: Callable[[], Mapping[Step, Matrix]]) -> list[tuple[int, int]]:
         """The entries that are not as float64 has them; where that is too close to call, closed forms decide."""
         accepts, places = self.judge.rules.tolerance.accepts, self.judge.places
         return [
             (i, j)
             for i, row in enumerate(self.answer)
             for j, number in enumerate(row)
-            if not accepts(number, float(near[i, j]), partial(self._entry, exact, i, j), places)
+            if not accepts(number, near[i][j], partial(self._entry, exact, i, j), places)
         ]
 
     def _entry(self, exact: Callable[[], Mapping[Step, Matrix]], i: int, j: int) -> Entry:
@@ -145,7 +148,7 @@ class _Attempt:
 
     def _judged(self, wrong: list[tuple[int, int]], own: Own | None = None, carried: int = 0) -> AnswerMark:
         """Wrong, and what it is consistent with."""
-        entries = np.array([[x.near for x in row] for row in self.answer])
+        entries = [[x.near for x in row] for row in self.answer]
         tags = self.judge.diagnosis.diagnose(
             self.truth.part.label,
             self.question.found,
@@ -166,7 +169,7 @@ class _Attempt:
         tags: list[Tags] | None = None,
         meaning: Callable[[], Mapping[Step, Matrix]] | None = None,
     ) -> AnswerMark:
-        size, first = self.near.size, self.judge.notation.first_index
+        size, first = len(flat(self.near)), self.judge.notation.first_index
         right = (size - len(wrong)) * max(Fraction(0), 1 - self.judge.rules.penalty * carried)
         places = tuple((r + first, c + first) for r, c in (self._place(i, j) for i, j in wrong))
         shown = wrong and self.judge.show_working

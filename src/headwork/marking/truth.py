@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwork.graph import Step, needed
 from headwork.mistakes.predict import MOST_KEPT, float_handed
 from headwork.readings.exact import Matrix
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats
 from headwork.sheets.questions import Asked, questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Part
@@ -18,8 +18,8 @@ class Truth:
     def __init__(self, part: Part, ready: Ready) -> None:
         self.part = part
         self.asked: tuple[Asked, ...] = questions(part, ready)
-        self.handed: dict[Step, Array] = {}
-        self.near: dict[Step, Array] = {}
+        self.handed: dict[Step, Floats] = {}
+        self.near: dict[Step, Floats] = {}
         if part.kind == "value":
             self.exact: dict[Step, Matrix] = ready.truth(part)
             self.handed_exact: dict[Step, Matrix] = ready.handed_in(part)

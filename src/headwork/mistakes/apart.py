@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-import numpy as np
-
 from headwork.mistakes.diagnose import Diagnosis
 from headwork.mistakes.evidence import Predictions, evidence, view
 from headwork.mistakes.predict import float_handed
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats, flat
 from headwork.sheets.questions import Asked, questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Problem
 
-Planted = list[tuple[str, dict[Asked, Array]]]
+Planted = list[tuple[str, dict[Asked, Floats]]]
 SAME = 1e-9
 UNITS = 2.5  # two answers in the last place may each be a unit off and must still differ
 
@@ -46,13 +44,11 @@ def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
         (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
     ]
     held = {
-        q: Predictions.of((((tag,), answers[q]) for tag, answers in predicted if q in answers), matrix)
+        q: Predictions((((tag,), answers[q]) for tag, answers in predicted if q in answers), matrix)
         for q, matrix in right.items()
     }
     for (tag, questions_changed), (_, answers) in zip(changed, predicted, strict=True):
-        told = (
-            (q, evidence(answers[q], right[q], np.full(answers[q].shape, within / UNITS))) for q in questions_changed
-        )
+        told = ((q, evidence(answers[q], right[q], _each(within / UNITS, right[q]))) for q in questions_changed)
         if not any(bits >= held[question].enough for question, bits in told):
             yield tag, ""
     for (i, (one, here)), (j, (other, there)) in combinations(enumerate(changed), 2):
@@ -63,7 +59,7 @@ def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
                 yield one, other
 
 
-def _predictions(problem: Problem) -> tuple[dict[Asked, Array], Planted]:
+def _predictions(problem: Problem) -> tuple[dict[Asked, Floats], Planted]:
     ready = Ready(problem)
     asked = [question for part in problem.parts for question in questions(part, ready)]
     handed = float_handed(ready.handed)
@@ -78,10 +74,14 @@ def _predictions(problem: Problem) -> tuple[dict[Asked, Array], Planted]:
     return right, predicted
 
 
-def _differ(one: Array, other: Array, within: float) -> bool:
-    if one.shape != other.shape:
+def _each(number: float, matrix: Floats) -> Floats:
+    return [[number] * len(row) for row in matrix]
+
+
+def _differ(one: Floats, other: Floats, within: float) -> bool:
+    if (len(one), len(one[0])) != (len(other), len(other[0])):
         return True
-    return not bool(np.all(np.abs(one - other) <= within))
+    return not all(abs(a - b) <= within for a, b in zip(flat(one), flat(other), strict=True))
 
 
 def _why(problem: Problem, one: str, other: str) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from headwork.graph import Step
+from headwork.graph import Rules, Step
 from headwork.mistakes import slips
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.evidence import EARLY_ROUNDING, Predictions, Tags, comparable, view
+from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import MOST_KEPT, RoleAndHead, Route, Variant
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats
 from headwork.sheets.ready import Found
 
+T = TypeVar("T")
+Worked = dict[RoleAndHead, Floats]
 ONE_ENTRY: Tags = ("one-entry",)  # the slip that does not say where the number comes from
 
 
@@ -21,18 +24,16 @@ def advice(tags: Tags) -> str:
     return " ".join(slips.ADVICE.get(tag) or CATALOGUE[tag].advice for tag in tags)
 
 
-class Diagnosis:
-    """The catalogue held against one problem: rewritten graphs, and what each predicts, worked out once."""
+class Variants(Generic[T]):
+    """A graph as it is, with every mistake that it gives occasion for, and with every two of them."""
 
-    def __init__(self, last: Step) -> None:
-        self.right = Variant(last)
-        self.single = [(tag, Variant(g, last)) for tag, m in CATALOGUE.items() for g in m.made_in(last)]
-        self._pairs: list[tuple[Tags, Variant]] | None = None
-        self._tables: dict[tuple[Any, Found, int], Predictions] = {}
-        self._worked: dict[tuple[Any, int], list[tuple[Tags, dict[RoleAndHead, Array]]]] = {}
-        self._mistaken: dict[tuple[Step, frozenset[Step]], list[tuple[Tags, Route]]] = {}
+    def __init__(self, last: Step, rules: Rules[T]) -> None:
+        self.rules = rules
+        self.right = Variant(last, rules)
+        self.single = [(tag, Variant(g, rules, last)) for tag, m in CATALOGUE.items() for g in m.made_in(last)]
+        self._pairs: list[tuple[Tags, Variant[T]]] | None = None
 
-    def pairs(self) -> list[tuple[Tags, Variant]]:
+    def pairs(self) -> list[tuple[Tags, Variant[T]]]:
         """Two mistakes at once; of those that can be made in one head, only the way that makes them in all."""
         if self._pairs is None:
             self._pairs = []
@@ -41,25 +42,35 @@ class Diagnosis:
                 for graph in CATALOGUE[one].made_everywhere(self.right.last):
                     for other in tags[tags.index(one) + 1 :]:
                         both = CATALOGUE[other].made_everywhere(graph)
-                        self._pairs += [((one, other), Variant(g)) for g in both]
+                        self._pairs += [((one, other), Variant(g, self.rules)) for g in both]
         return self._pairs
 
-    def table(self, key: Any, found: Found, right: Array, handed: Mapping[Step, Array], number: int) -> Predictions:
+
+class Diagnosis(Variants[Floats]):
+    """The catalogue held against one problem: rewritten graphs, and what each predicts, worked out once."""
+
+    def __init__(self, last: Step) -> None:
+        super().__init__(last, FLOATS)
+        self._tables: dict[tuple[Any, Found, int], Predictions] = {}
+        self._worked: dict[tuple[Any, int], list[tuple[Tags, Worked]]] = {}
+        self._mistaken: dict[tuple[Step, frozenset[Step]], list[tuple[Tags, Route[Floats]]]] = {}
+
+    def table(self, key: Any, found: Found, right: Floats, handed: Mapping[Step, Floats], number: int) -> Predictions:
         """Predictions of so many mistakes at once. `key` names what is handed over, so that tables can be kept."""
         if (key, found, number) not in self._tables:
             step = (found.step.role, found.step.head)
             worked = ((tags, all_steps.get(step)) for tags, all_steps in self._all(key, handed, number))
             predictions = ((tags, view(found, matrix)) for tags, matrix in worked if matrix is not None)
-            self._tables[key, found, number] = Predictions.of(predictions, right)
+            self._tables[key, found, number] = Predictions(predictions, right)
         return self._tables[key, found, number]
 
-    def _all(self, key: Any, handed: Mapping[Step, Array], number: int) -> list[tuple[Tags, dict[RoleAndHead, Array]]]:
+    def _all(self, key: Any, handed: Mapping[Step, Floats], number: int) -> list[tuple[Tags, Worked]]:
         if (key, number) not in self._worked:
             graphs = [((tag,), graph) for tag, graph in self.single] if number == 1 else self.pairs()
             right = self.right.everything(handed)
             worked = [(tags, graph.by_name(graph.everything(handed, right))) for tags, graph in graphs]
             if number == 1:
-                rounded = (self.right.everything(handed, rounding=rounding) for rounding in slips.early_roundings())
+                rounded = (self.right.everything(handed, rules=rules) for rules in slips.early_roundings())
                 worked += [(EARLY_ROUNDING, self.right.by_name(meaning)) for meaning in rounded]
             self._worked[key, number] = worked
         return self._worked[key, number]
@@ -68,11 +79,11 @@ class Diagnosis:
         self,
         key: Any,
         found: Found,
-        answer: Array,
-        within: Array,
-        right: Array,
-        handed: Mapping[Step, Array],
-        own: Mapping[Step, Array] | None = None,
+        answer: Floats,
+        within: Floats,
+        right: Floats,
+        handed: Mapping[Step, Floats],
+        own: Mapping[Step, Floats] | None = None,
     ) -> list[Tags]:
         """Every mistake, or pair of mistakes, that the answer is consistent with; `own` are a student's earlier
         answers, where they lead elsewhere than the truth does."""
@@ -87,14 +98,14 @@ class Diagnosis:
         named += slipped
         if named:
             return _without_vaguer(named)
-        if answer.size < 2:
+        if len(answer) * len(answer[0]) < 2:
             return []
         named = self.table(key, found, right, handed, 2).fitting(answer, within)
         named += table.nearly(answer, within)
         return list(dict.fromkeys(named))
 
     def _from_own(
-        self, found: Found, answer: Array, within: Array, handed: Mapping[Step, Array], own: Mapping[Step, Array]
+        self, found: Found, answer: Floats, within: Floats, handed: Mapping[Step, Floats], own: Mapping[Step, Floats]
     ) -> list[Tags]:
         """A mistake made only now, on top of earlier answers that may hold others."""
         base = {**handed, **own}
@@ -103,10 +114,10 @@ class Diagnosis:
             return []
         right = comparable(view(found, follows))
         predicted = ((tags, view(found, route.value(base))) for tags, route in self._mistaken_routes(found.step, base))
-        named = Predictions.of(predicted, right).fitting(answer, within)
+        named = Predictions(predicted, right).fitting(answer, within)
         return named + [(slip,) for slip in slips.slips(answer, right, within)]
 
-    def _mistaken_routes(self, step: Step, handed: Mapping[Step, Array]) -> list[tuple[Tags, Route]]:
+    def _mistaken_routes(self, step: Step, handed: Mapping[Step, Floats]) -> list[tuple[Tags, Route[Floats]]]:
         """The single mistakes that can be made between what is handed over and the step."""
         key = (step, frozenset(handed))
         if key not in self._mistaken:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from math import comb, log2
-
-import numpy as np
+from math import comb, inf, isfinite, isnan, log2
 
 from headwork.mistakes import slips
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats, flat
 from headwork.sheets.ready import Found
 
 # An answer names a mistake only if it says so many bits more than it takes to choose among all that are held against
@@ -20,94 +17,120 @@ BEYOND_CHANCE = 10.0
 BEYOND_CHANCE_NEARBY = 4.0  # in an answer so close to the right one that chance is no rival
 
 HIDDEN_AS = -1e9
-SAME_PLACES = 6  # predictions that agree so far are one
+NOISE = 1e-12  # of float64, in a total
+SAME = 1e6  # predictions that agree to six places are one
 
 Tags = tuple[str, ...]
 EARLY_ROUNDING: Tags = ("early-rounding",)
 
 
-def view(found: Found, matrix: Array) -> Array:
+def view(found: Found, matrix: Floats) -> Floats:
     """The part of a step's matrix that is asked for, always as rows and columns."""
     if found.row is None:
         return matrix
-    row = matrix[found.row : found.row + 1]
-    return row if found.column is None else row[:, found.column : found.column + 1]
+    row = matrix[found.row]
+    return [row] if found.column is None else [[row[found.column]]]
 
 
-def comparable(matrix: Array) -> Array:
+def comparable(matrix: Floats) -> Floats:
     """Hidden entries as a number that can be taken away from itself."""
-    return np.where(np.isneginf(matrix), HIDDEN_AS, matrix)
+    return [[HIDDEN_AS if x == -inf else x for x in row] for row in matrix]
 
 
-@dataclass
 class Predictions:
-    """Predictions for one question, those of a shape together, so that an answer is held against all at once."""
+    """Predictions for one question, those of a shape together."""
 
-    tags: dict[tuple[int, ...], list[Tags]]
-    matrices: dict[tuple[int, ...], Array]
-    right: Array
-
-    @classmethod
-    def of(cls, predictions: Iterable[tuple[Tags, Array]], right: Array) -> Predictions:
-        tags: dict[tuple[int, ...], list[Tags]] = defaultdict(list)
-        matrices: dict[tuple[int, ...], list[Array]] = defaultdict(list)
-        for names, matrix in predictions:
-            tags[matrix.shape].append(names)
-            matrices[matrix.shape].append(comparable(matrix))
-        return cls(dict(tags), {shape: np.stack(group) for shape, group in matrices.items()}, comparable(right))
+    def __init__(self, predictions: Iterable[tuple[Tags, Floats]], right: Floats) -> None:
+        self.right = comparable(right)
+        self.of_shape: dict[tuple[int, int], list[tuple[Tags, Floats, float]]] = defaultdict(list)
+        for tags, matrix in predictions:
+            matrix = comparable(matrix)
+            self.of_shape[_shape(matrix)].append((tags, matrix, sum(map(sum, matrix))))
 
     @cached_property
     def enough(self) -> float:
         """The bits that tell one prediction from chance: the more of them differ, the more it takes."""
-        shape = self.right.shape
-        together = zip(self.tags.get(shape, ()), self.matrices.get(shape, ()), strict=True)
-        stack = [matrix for names, matrix in together if names != EARLY_ROUNDING]
-        different = np.unique(np.round([self.right.ravel(), *(m.ravel() for m in stack)], SAME_PLACES), axis=0)
+        alike = self.of_shape.get(_shape(self.right), ())
+        different = {_digits(self.right), *(_digits(matrix) for tags, matrix, _ in alike if tags != EARLY_ROUNDING)}
         return BEYOND_CHANCE + log2(max(1, len(different) - 1))
 
-    def fitting(self, answer: Array, within: Array, nearby: bool = False) -> list[Tags]:
+    def fitting(self, answer: Floats, within: Floats, nearby: bool = False) -> list[Tags]:
         """The tags whose prediction is the answer, and says enough about it; less is enough `nearby`, where the
         answer is known not to be chance: a slip leads to it from the right one."""
-        if answer.shape not in self.matrices:
-            return []
-        stack = self.matrices[answer.shape]
-        fits = np.flatnonzero(np.all(np.abs(stack - answer) <= within, axis=(1, 2)))
         found = []
-        for i in fits:
-            tags = self.tags[answer.shape][i]
-            enough = BEYOND_CHANCE_NEARBY if nearby or tags == EARLY_ROUNDING else self.enough
-            if evidence(stack[i], self.right, within) >= enough:
-                found.append(tags)
+        numbers = flat(answer)
+        total, room = sum(numbers), sum(map(sum, within)) + NOISE * (1 + sum(map(abs, numbers)))
+        for tags, matrix, its_total in self.of_shape.get(_shape(answer), ()):
+            # Where the totals are too far apart some entry is; most predictions are done with so.
+            if abs(its_total - total) <= room and _fits(answer, matrix, within):
+                enough = BEYOND_CHANCE_NEARBY if nearby or tags == EARLY_ROUNDING else self.enough
+                if evidence(matrix, self.right, within) >= enough:
+                    found.append(tags)
         return list(dict.fromkeys(found))
 
-    def nearly(self, answer: Array, within: Array) -> list[Tags]:
+    def nearly(self, answer: Floats, within: Floats) -> list[Tags]:
         """A mistake and a slip: all but one or two entries of a prediction."""
-        if answer.shape not in self.matrices or answer.size < 4:
+        shape = _shape(answer)
+        size = shape[0] * shape[1]
+        if size < 4:
             return []
-        stack = self.matrices[answer.shape]
-        off = np.abs(stack - answer) > within
-        places = log2(comb(answer.size, 1) + comb(answer.size, 2))  # where the slip may be
+        places = log2(comb(size, 1) + comb(size, 2))  # where the slip may be
         found: list[Tags] = []
-        for i in np.flatnonzero((off.sum(axis=(1, 2)) <= 2) & ~np.isnan(stack).any(axis=(1, 2))):
-            told = np.where(off[i], self.right, stack[i]) if answer.shape == self.right.shape else stack[i]
-            if evidence(told, self.right, within) >= self.enough + places:
-                found += [(*self.tags[answer.shape][i], slip) for slip in slips.slips(answer, stack[i], within)]
+        for tags, matrix, _ in self.of_shape.get(shape, ()):
+            told = self._told(answer, matrix, within)
+            if told is not None and evidence(told, self.right, within) >= self.enough + places:
+                found += [(*tags, slip) for slip in slips.slips(answer, matrix, within)]
         return list(dict.fromkeys(found))
 
+    def _told(self, answer: Floats, matrix: Floats, within: Floats) -> Floats | None:
+        """What of a prediction the answer shows, with the right entry in place of a slip; None after two slips."""
+        off = 0
+        for theirs, ours, rooms in zip(answer, matrix, within, strict=True):
+            for a, m, w in zip(theirs, ours, rooms, strict=True):
+                if isnan(m) or (abs(m - a) > w and (off := off + 1) > 2):
+                    return None
+        if _shape(matrix) != _shape(self.right):
+            return matrix
+        return [
+            [r if abs(m - a) > w else m for a, m, w, r in zip(*rows, strict=True)]
+            for rows in zip(answer, matrix, within, self.right, strict=True)
+        ]
 
-def evidence(prediction: Array, right: Array, within: Array) -> float:
+
+def _shape(matrix: Floats) -> tuple[int, int]:
+    return len(matrix), len(matrix[0])
+
+
+def _fits(answer: Floats, matrix: Floats, within: Floats) -> bool:
+    for theirs, ours, rooms in zip(answer, matrix, within, strict=True):
+        for a, m, w in zip(theirs, ours, rooms, strict=True):
+            if not abs(m - a) <= w:  # so that NaN fits nothing
+                return False
+    return True
+
+
+def _digits(matrix: Floats) -> tuple[float, ...]:
+    return tuple(round(x * SAME) if isfinite(x) else x for x in flat(matrix))
+
+
+def evidence(prediction: Floats, right: Floats, within: Floats) -> float:
     """How many bits the fit is worth: which entries are not as they should be, and what is there instead.
 
     An answer in whole numbers is read on the grid of whole numbers, however many places are asked.
     """
-    if prediction.shape != right.shape:
-        return float("inf")  # the shape itself tells
-    apart = np.abs(prediction - right) > within
-    number = int(apart.sum())
-    if not number or not np.isfinite(prediction).all():
+    if _shape(prediction) != _shape(right):
+        return inf  # the shape itself tells
+    ours, theirs = flat(prediction), flat(right)
+    distance = [abs(p - r) for p, r in zip(ours, theirs, strict=True)]
+    rooms = [w for d, w in zip(distance, flat(within), strict=True) if d > w]
+    if not rooms or not all(map(isfinite, ours)):
         return 0.0
-    which = log2(comb(prediction.size, number))
-    spread = max(float(np.ptp(right)), float(np.ptp(prediction)), float(np.max(np.abs(prediction - right))))
-    if np.all(prediction == np.round(prediction)) and np.all(right == np.round(right)):
-        return which + number * log2(spread + 1)  # from 2 to 5 there are four whole numbers
-    return which + float(sum(log2(max(1.0, spread / room)) for room in (2 * within[apart]).ravel()))
+    which = log2(comb(len(ours), len(rooms)))
+    spread = max(_spread(theirs), _spread(ours), max(distance))
+    if all(float(x).is_integer() for x in (*ours, *theirs)):
+        return which + len(rooms) * log2(spread + 1)  # from 2 to 5 there are four whole numbers
+    return which + sum(log2(max(1.0, spread / (2 * room))) for room in rooms)
+
+
+def _spread(numbers: Sequence[float]) -> float:
+    return max(numbers) - min(numbers)

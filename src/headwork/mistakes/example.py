@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import Variant, float_handed
 from headwork.mistakes.rewriting import ENTERED
 from headwork.sheets.fields import read_problem
@@ -18,9 +19,9 @@ def compare(tag: str, name: str, formula: str = "scaled_dot_product", **given: A
     ready = Ready(read_problem({"formula": formula, "given": given, "part": [part], **keys}, ""))
     (found,) = ready.find(name)
     handed = float_handed(ready.handed)
-    right = Variant(ready.last).value(found.step, handed)
+    right = Variant(ready.last, FLOATS).value(found.step, handed)
     mistake = next(entered[tag] for entered in ENTERED.values() if tag in entered)
-    mistaken = Variant(mistake.made_in(ready.last)[0]).value(found.step, handed)
+    mistaken = Variant(mistake.made_in(ready.last)[0], FLOATS).value(found.step, handed)
     print(f"right {_text(right)}, mistaken {_text(mistaken)}")
 
 

@@ -11,14 +11,12 @@ from fractions import Fraction
 from functools import cache
 from random import Random
 
-import numpy as np
-
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, Formula, formula_named
 from headwork.mistakes.apart import coincidence, structural
 from headwork.mistakes.predict import float_handed
 from headwork.readings.exact import Matrix
-from headwork.readings.values import Array, values
+from headwork.readings.floats import Floats, flat, floats
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Key, Part, Problem, Sheet
 
@@ -154,20 +152,19 @@ def _head(plan: Plan, X: Matrix, generator: Random) -> dict[str, Matrix] | None:
 
 def _comfortable(ready: Ready) -> bool:
     """Small numbers, and every softmax row with a favourite that is not a certainty."""
-    for step, value in values(ready.last, float_handed(ready.handed)).items():
-        if step.role in ("Q", "K", "V") and np.max(np.abs(value)) > PENCIL:
-            return False
-        if step.role == "scores" and np.max(np.abs(value)) > PENCIL_SCORES:
+    for step, value in floats(ready.last, float_handed(ready.handed)).items():
+        largest = {"Q": PENCIL, "K": PENCIL, "V": PENCIL, "scores": PENCIL_SCORES}.get(step.role)
+        if largest is not None and max(map(abs, flat(value))) > largest:
             return False
         if step.role == "weights" and not _neither_flat_nor_saturated(value):
             return False
     return True
 
 
-def _neither_flat_nor_saturated(weights: Array) -> bool:
+def _neither_flat_nor_saturated(weights: Floats) -> bool:
     for row in weights:
-        seen = row[row > 0]
-        if len(seen) > 1 and not (1 / len(seen) + FLATTEST <= seen.max() <= SUREST):
+        seen = [weight for weight in row if weight > 0]
+        if len(seen) > 1 and not (1 / len(seen) + FLATTEST <= max(seen) <= SUREST):
             return False
     return True
 

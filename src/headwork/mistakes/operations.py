@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
+from math import inf, nan
 
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.numbers.closed import Exact
 from headwork.numbers.surd import Real
 from headwork.ops import Add, Op, Shape, Softmax
-from headwork.readings import exact, values
+from headwork.readings import exact, floats
 from headwork.readings import shapes as readings
 from headwork.readings.exact import HIDDEN, Hidden, Matrix
-from headwork.readings.values import Array
+from headwork.readings.floats import Floats
 
 NOISE = 1e-13  # of float64, where numbers cancel
 
@@ -65,15 +64,18 @@ def _exact_shares(numbers: Sequence[Real | None]) -> list[Exact]:
     return [Fraction(0) if s is None else s / total for s in numbers]
 
 
-def _share(step: Step, scores: Array) -> Array:
-    """A sum of 0 leaves no number, so NaN. What rounding leaves of a sum of 0, such as of 1/√3 − 1/√3, is 0."""
+def _share(step: Step, scores: Floats) -> Floats:
     assert isinstance(step.op, Share)
-    axis = (-2, -1) if step.op.axis is None else step.op.axis
-    visible = np.where(np.isneginf(scores), 0.0, scores)
-    total = np.sum(visible, axis=axis, keepdims=True)
-    noise = NOISE * np.sum(np.abs(visible), axis=axis, keepdims=True)
-    shares: Array = np.divide(visible, total, out=np.full_like(visible, np.nan), where=np.abs(total) > noise)
-    return shares
+    return floats.shared_out(_shares, step.op.axis, scores)
+
+
+def _shares(scores: Sequence[float]) -> list[float]:
+    """A sum of 0 leaves no number, so NaN. What rounding leaves of a sum of 0, such as of 1/√3 − 1/√3, is 0."""
+    visible = [0.0 if s == -inf else s for s in scores]
+    total = sum(visible)
+    if not abs(total) > NOISE * sum(map(abs, visible)):
+        return [nan] * len(visible)
+    return [s / total for s in visible]
 
 
 SHAPES: Rules[Shape] = {
@@ -82,10 +84,10 @@ SHAPES: Rules[Shape] = {
     HideOthers: readings.SHAPES[Add],
     Share: readings.SHAPES[Softmax],
 }
-VALUES: Rules[Array] = {
-    **values.VALUES,
-    ZeroHidden: lambda step, left, mask: np.where(np.isneginf(mask), 0.0, left + mask),
-    HideOthers: lambda step, left, mask: np.where(np.isneginf(mask), left, -np.inf),
+FLOATS: Rules[Floats] = {
+    **floats.FLOATS,
+    ZeroHidden: lambda step, left, mask: floats.by_entry(lambda a, b: 0.0 if b == -inf else a + b, left, mask),
+    HideOthers: lambda step, left, mask: floats.by_entry(lambda a, b: a if b == -inf else -inf, left, mask),
     Share: _share,
 }
 EXACT: Rules[Matrix] = {

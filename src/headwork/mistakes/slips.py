@@ -6,15 +6,13 @@ mistake predicts): which entries differ, and how. Rounding too early is the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from math import copysign, floor, isfinite
 
-import numpy as np
-from numpy.typing import NDArray
-
-from headwork.graph import Step
-from headwork.mistakes.predict import Round
-from headwork.readings.values import Array
+from headwork.graph import Rules, Step
+from headwork.mistakes.operations import FLOATS
+from headwork.readings.floats import Floats, flat
 
 ADVICE = {
     "sign": "A sign looks flipped: check the minus signs.",
@@ -26,56 +24,60 @@ ADVICE = {
 FEWEST_ENTRIES = 3  # in a smaller answer "all right but one" says nothing
 
 
-def slips(answer: Array, matrix: Array, within: Array) -> Iterator[str]:
+def slips(answer: Floats, matrix: Floats, within: Floats) -> Iterator[str]:
     """The slips that lead from the matrix to the answer, the widest last; `within` is how far apart two entries count
     as the same.
 
-    >>> a = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> list(slips(a, a * [[1, 1], [-1, 1]], a * 0 + 0.01)), list(slips(a, a.T, a * 0 + 0.01))
+    >>> a, close = [[1, 2], [3, 4]], [[0.01, 0.01], [0.01, 0.01]]
+    >>> list(slips(a, [[1, 2], [-3, 4]], close)), list(slips(a, [[1, 3], [2, 4]], close))
     (['sign'], ['swapped-entries', 'transposed'])
     """
-    if answer.shape == matrix.shape:
-        wrong = _differ(answer, matrix, within)
-        yield from _in_place(answer, matrix, within, wrong)
-    if answer.shape == matrix.T.shape and min(matrix.shape) > 1 and not _differ(answer, matrix.T, within).any():
-        yield "transposed"
+    rows, columns = len(matrix), len(matrix[0])
+    if (len(answer), len(answer[0])) == (rows, columns):
+        yield from _in_place(_differing(answer, matrix, within), rows * columns)
+    if (len(answer), len(answer[0])) == (columns, rows) and min(rows, columns) > 1:
+        turned = [*zip(*matrix, strict=True)]
+        if not _differing(answer, turned, within):
+            yield "transposed"
 
 
-def _in_place(answer: Array, matrix: Array, within: Array, wrong: NDArray[np.bool_]) -> Iterator[str]:
-    number = int(wrong.sum())
-    if not number:
+def _in_place(wrong: list[tuple[float, float, float]], size: int) -> Iterator[str]:
+    if not wrong:
         return
-    theirs, ours, room = answer[wrong], matrix[wrong], within[wrong]
-    flipped = bool(np.all(np.abs(theirs + ours) <= room))
+    flipped = all(abs(theirs + ours) <= room for theirs, ours, room in wrong)
     if flipped:
         yield "sign"
-    if number == 1 and not flipped and answer.size >= FEWEST_ENTRIES:
+    if len(wrong) == 1 and not flipped and size >= FEWEST_ENTRIES:
         yield "one-entry"
-    if number == 2 and bool(np.all(np.abs(theirs - ours[::-1]) <= room)):
-        yield "swapped-entries"
+    if len(wrong) == 2:
+        (one, ours, room), (other, theirs, there) = wrong
+        if abs(one - theirs) <= room and abs(other - ours) <= there:
+            yield "swapped-entries"
 
 
-def _differ(answer: Array, matrix: Array, within: Array) -> NDArray[np.bool_]:
-    return ~(np.abs(answer - matrix) <= within)  # so that NaN differs from everything
+def _differing(answer: Floats, matrix: Floats, within: Floats) -> list[tuple[float, float, float]]:
+    """Entries that are not the same: the answer's, the matrix's, and how far apart they might have been."""
+    together = zip(flat(answer), flat(matrix), flat(within), strict=True)
+    return [(a, m, w) for a, m, w in together if not abs(a - m) <= w]  # so that NaN differs from everything
 
 
-def early_roundings() -> Iterator[Round]:
-    """Ways of rounding too early: every step to so many places, or the weights alone."""
+def early_roundings() -> Iterator[Rules[Floats]]:
+    """Ways of rounding too early, each a table to read with: every step to so many places, or the weights alone."""
     for places in (0, 1, 2, 3):
-        yield partial(_every_step, places)
-        yield partial(_weights_alone, places)
+        for roles in (None, ("weights",)):
+            yield {op: partial(_then_rounded, rule, places, roles) for op, rule in FLOATS.items()}
 
 
-def _every_step(places: int, step: Step, value: Array) -> Array:
-    return half_up(value, places)
+def _then_rounded(
+    rule: Callable[..., Floats], places: int, roles: tuple[str, ...] | None, step: Step, *inputs: Floats
+) -> Floats:
+    value = rule(step, *inputs)
+    return half_up(value, places) if roles is None or step.role in roles else value
 
 
-def _weights_alone(places: int, step: Step, value: Array) -> Array:
-    return half_up(value, places) if step.role == "weights" else value
-
-
-def half_up(value: Array, places: int) -> Array:
+def half_up(matrix: Floats, places: int) -> Floats:
     """Rounded as at school: halves away from zero. float64 noise just below a half counts as the half."""
-    scaled = np.abs(value) * 10.0**places
-    rounded: Array = np.sign(value) * np.floor(scaled + 0.5 + 1e-9) / 10.0**places
-    return np.where(np.isfinite(value), rounded, value)
+    unit = 10.0**places
+    return [
+        [copysign(floor(abs(x) * unit + 0.5 + 1e-9) / unit, x) if isfinite(x) else x for x in row] for row in matrix
+    ]

@@ -1,0 +1,29 @@
+"""The catalogue's operations on NumPy arrays: somebody's matrices may be large, and come in batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headwork.graph import Rules, Step
+from headwork.mistakes.operations import NOISE, HideOthers, Share, ZeroHidden
+from headwork.readings import values
+from headwork.readings.values import Array
+
+
+def _share(step: Step, scores: Array) -> Array:
+    """As in `headwork.mistakes.operations`: a sum of 0 leaves no number."""
+    assert isinstance(step.op, Share)
+    axis = (-2, -1) if step.op.axis is None else step.op.axis
+    visible = np.where(np.isneginf(scores), 0.0, scores)
+    total = np.sum(visible, axis=axis, keepdims=True)
+    noise = NOISE * np.sum(np.abs(visible), axis=axis, keepdims=True)
+    shares: Array = np.divide(visible, total, out=np.full_like(visible, np.nan), where=np.abs(total) > noise)
+    return shares
+
+
+VALUES: Rules[Array] = {
+    **values.VALUES,
+    ZeroHidden: lambda step, left, mask: np.where(np.isneginf(mask), 0.0, left + mask),
+    HideOthers: lambda step, left, mask: np.where(np.isneginf(mask), left, -np.inf),
+    Share: _share,
+}

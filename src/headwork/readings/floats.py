@@ -1,0 +1,109 @@
+"""Floats: a step means rows of Python floats. For matrices of pencil size, read over and over; without NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from math import exp, inf, isfinite, isnan, nan
+from operator import add, mul
+
+from headwork.errors import HeadworkError
+from headwork.graph import Rules, Step, read
+from headwork.notation import PLAIN
+from headwork.numbers.digits import to_float
+from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
+from headwork.readings.exact import Hidden, Matrix
+
+Floats = Sequence[Sequence[float]]
+LARGEST_EXPONENT = 709.0  # beyond it e^s is no float64
+
+
+def floats(last: Step, handed: Mapping[Step, Floats]) -> dict[Step, Floats]:
+    """Every step in float64; `handed` gives the inputs and any step that is not to be worked out."""
+    return read(last, FLOATS, handed)
+
+
+def to_floats(matrix: Matrix) -> Floats:
+    """Exact numbers next to their float64."""
+    return [[-inf if isinstance(x, Hidden) else to_float(x) for x in row] for row in matrix]
+
+
+def flat(matrix: Floats) -> list[float]:
+    """Row after row."""
+    return [x for row in matrix for x in row]
+
+
+def _given(step: Step) -> Floats:
+    raise HeadworkError(f"no matrix was given for {PLAIN.of(step)}; hand one over")
+
+
+def _matmul(step: Step, left: Floats, right: Floats) -> Floats:
+    columns = [*zip(*right, strict=True)]
+    return [[sum(map(mul, row, column)) for column in columns] for row in left]
+
+
+def _divide(step: Step, scores: Floats) -> Floats:
+    assert isinstance(step.op, Divide)
+    by = step.op.by
+    number = float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by)
+    return [[s / number for s in row] for row in scores]
+
+
+def _add(step: Step, left: Floats, right: Floats) -> Floats:
+    return by_entry(add, left, right)
+
+
+def by_entry(rule: Callable[[float, float], float], left: Floats, right: Floats) -> Floats:
+    """Entry by entry; a single row on the right meets every row on the left."""
+    rows = [right[0]] * len(left) if len(right) == 1 else right
+    return [[*map(rule, one, other)] for one, other in zip(left, rows, strict=True)]
+
+
+def _softmax(step: Step, scores: Floats) -> Floats:
+    assert isinstance(step.op, Softmax)
+    return shared_out(_weights, step.op.axis, scores)
+
+
+def shared_out(share: Callable[[Sequence[float]], list[float]], axis: int | None, scores: Floats) -> Floats:
+    """Rows (axis −1), columns (−2) or the whole matrix (None) shared out by a rule."""
+    if axis == -1:
+        return [share(row) for row in scores]
+    if axis == -2:
+        return [*zip(*(share(column) for column in zip(*scores, strict=True)), strict=True)]
+    all_of_it, width = share(flat(scores)), len(scores[0])
+    return [all_of_it[start : start + width] for start in range(0, len(all_of_it), width)]
+
+
+def _weights(scores: Sequence[float]) -> list[float]:
+    """eˢ/Σeˢ. Where nothing may be read the weights are zeros, not NaN."""
+    top = max(scores)
+    if not isfinite(top) or any(map(isnan, scores)):
+        return _without_a_top(scores)
+    powers = [exp(s - top) for s in scores]
+    total = sum(powers)
+    return [p / total for p in powers]
+
+
+def _without_a_top(scores: Sequence[float]) -> list[float]:
+    """Scores that are all hidden, or too large for float64: no weight, or none that could be told."""
+    overflow = inf in scores and not any(map(isnan, scores))
+    return [nan if overflow and s > LARGEST_EXPONENT else 0.0 for s in scores]
+
+
+def _split(step: Step, wide: Floats) -> Floats:
+    assert isinstance(step.op, Split)
+    width = len(wide[0]) // step.op.of
+    start = step.op.part * width
+    return [row[start : start + width] for row in wide]
+
+
+FLOATS: Rules[Floats] = {
+    Given: _given,
+    MatMul: _matmul,
+    Transpose: lambda step, matrix: [*zip(*matrix, strict=True)],
+    Divide: _divide,
+    Add: _add,
+    Softmax: _softmax,
+    Split: _split,
+    Join: lambda step, *parts: [[*chain(*rows)] for rows in zip(*parts, strict=True)],
+}
