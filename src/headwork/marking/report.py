@@ -57,6 +57,9 @@ def _part(part: PartMark, style: Style) -> Iterator[Block]:
     yield from (finding(answer, style) for answer in part.answers)
 
 
+_OF_IT = ("is", "has", "holds", "must")  # how messages about a whole answer begin
+
+
 def finding(answer: AnswerMark, style: Style) -> Finding:
     """An answer's verdict, which entries are wrong, and what explains it."""
     text = VERDICTS[answer.verdict] + _wrong_entries(answer)
@@ -73,7 +76,8 @@ def explanation(answer: AnswerMark) -> str:
 def _explained(answer: AnswerMark, style: Style) -> Iterator[Display | Paragraph]:
     """Why, the working of the first wrong entry, what it is consistent with, the advice."""
     if answer.message:
-        yield Paragraph((f"{'It ' if answer.verdict == 'malformed' else ''}{answer.message}.",), "line")
+        said = answer.message if answer.message.partition(" ")[0] not in _OF_IT else f"It {answer.message}"
+        yield Paragraph((f"{said[0].upper()}{said[1:]}.",), "line")
     working = answer.working()
     if working is not None:
         yield arithmetic_display(working, style)
