@@ -2,11 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' 2>/dev/null)
+# pip says nothing while the kernel is compiled: a line every five seconds says that it goes on.
+install = ( while sleep 5; do echo "  … still at it: packages are fetched, the kernel is compiled"; done & beat=$$!; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); code=$$?; kill $$beat; exit $$code )
 
 .PHONY: run test clean
 
 run: .venv/installed
 	$(BIN)/headwork solve two-heads
+	@echo
+	@echo "headwork is in .venv: call $(BIN)/headwork (or: . $(BIN)/activate), $(BIN)/headwork --help shows what it can do."
 
 test: .venv/installed-test
 	$(BIN)/ruff check .
@@ -18,12 +23,15 @@ clean:
 	rm -rf .venv build dist
 
 .venv/bin/python:
-	$(PYTHON) -m venv .venv
+	@echo "Making a virtual environment in .venv"
+	@$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet .
-	touch $@
+	@echo "Installing headwork into .venv: about a minute, most of it the C++ compiler's"
+	@$(call install,.)
+	@touch $@
 
 .venv/installed-test: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet '.[test]'
-	touch $@ .venv/installed
+	@echo "Installing headwork and its test tools into .venv: some minutes"
+	@$(call install,'.[test]')
+	@touch $@ .venv/installed

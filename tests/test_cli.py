@@ -280,3 +280,20 @@ def test_a_working_is_indexed_by_name() -> None:
         working["masked"]
     names: list[Any] = [str(step.name) for step in working.problems[1].parts[2].steps]
     assert names[-1] == "M"
+
+
+def test_doctor_says_what_runs_and_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from headwork import extras
+    from headwork.cli import app
+    from headwork.engine.backend import backend
+
+    monkeypatch.setenv("HEADWORK_THREADS", "2")
+    monkeypatch.setitem(extras.EXTRAS, "no-such-package", ("pages", "nothing"))
+    page = CliRunner().invoke(app, ["doctor"]).output
+    chosen = backend()
+    assert (f"in the kernel for {chosen.cpu}" if chosen.native else f"in NumPy: {chosen.reason}") in page
+    assert "HEADWORK_THREADS  set to 2" in page
+    assert f"{version('torch')}: the same attention on tensors" in page
+    assert "missing; it would add nothing (in a checkout of headwork, pip install '.[pages]')" in page

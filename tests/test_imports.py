@@ -17,7 +17,7 @@ import headwork
 ROOT = Path(headwork.__file__).parent
 # Each may import from itself and from those before it, at its top and inside its functions.
 ORDER = [
-    *("errors", "maths", "inline", "numbers", "ops", "graph", "notation"),
+    *("errors", "extras", "maths", "inline", "numbers", "ops", "graph", "notation"),
     *("readings", "formulas", "build"),
     *("why_scale", "sheets", "proofs", "working", "solving", "configure", "layer_on_page", "one_step"),
     *("render", "mistakes"),
@@ -94,7 +94,9 @@ def test_no_module_leads_back_to_itself() -> None:
 def test_the_engine_knows_nothing_of_the_rest() -> None:
     for module in modules():
         if room(module) == "engine":
-            assert all(m.startswith(("headwork.errors", "headwork.engine")) for m in ours(module)), module
+            assert all(m.startswith(("headwork.errors", "headwork.extras", "headwork.engine")) for m in ours(module)), (
+                module
+            )
 
 
 def loaded_by(statement: str) -> set[str]:

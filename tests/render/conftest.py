@@ -22,9 +22,9 @@ REMEDIES = {
     "pdftoppm": "apt-get install poppler-utils",
     "playwright": "pip install playwright",
     "axe_playwright_python": "pip install axe-playwright-python",
-    "typst": "pip install 'headwork[pages]'",
-    "nbformat": "pip install 'headwork[pages]'",
-    "matplotlib": "pip install 'headwork[pages]'",
+    "typst": "pip install '.[pages]'",
+    "nbformat": "pip install '.[pages]'",
+    "matplotlib": "pip install '.[pages]'",
     "torch": "pip install torch",
 }
 PROGRAMS = ("pdflatex", "chromium", "pdftoppm")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from headwork.engine.arrays import Array
 from headwork.errors import HeadworkError
+from headwork.extras import needs
 
 TORCH_FILES = (".pt", ".pth", ".bin")
 WHOLE = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")  # what a directory may hold
@@ -153,13 +153,3 @@ def short(what: object) -> str:
     """One line of a message that somebody else's file may have a hand in."""
     line = " ".join(str(what).split())
     return line if len(line) <= 160 else f"{line[:159]}…"
-
-
-def needs(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        how = "pip install 'headwork[weights]'" if package == "safetensors" else "pip install torch"
-        raise HeadworkError(f"this file needs {package}, which is not installed: {how}") from None

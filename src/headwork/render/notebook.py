@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from keyword import iskeyword
 
+from headwork.extras import needs
 from headwork.notation import Name
 from headwork.numbers.surd import Surd
 from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
 from headwork.render.drawing import Drawing
-from headwork.render.extras import needs
 from headwork.render.markdown import LAYOUT, block_markdown, escaped
 from headwork.render.page import layout_of, problem_blocks
 from headwork.working import Equation, Operand, ProblemWorking, Working

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.render.extras import needs
+from headwork.extras import needs
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 TOKENS = tuple(2**k for k in range(4, 18))

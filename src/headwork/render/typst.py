@@ -55,7 +55,7 @@ def pdf(blocks: Iterable[Block]) -> bytes:
 
 def compiled(source: str, format: str, ppi: float | None = None) -> bytes:
     """Typst's own fonts and nothing from the machine or the network, so that a page looks the same everywhere."""
-    from headwork.render.extras import needs
+    from headwork.extras import needs
 
     typst = needs("typst")
     pages = typst.compile(source.encode(), format=format, ppi=ppi, ignore_system_fonts=True)

@@ -1,13 +1,14 @@
 """headwork below torch: tensors in, tensors out."""
 
 from headwork.errors import HeadworkError
+from headwork.extras import how_to_install
 
 try:
     import torch as _torch  # noqa: F401  # only to say how to get it
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise HeadworkError("headwork.torch needs torch, which is not installed: pip install 'headwork[torch]'") from None
+    raise HeadworkError(f"headwork.torch needs torch, which is not installed: {how_to_install('torch')}") from None
 
 from headwork.torch.attention import explain, scaled_dot_product_attention
 from headwork.torch.layer import MultiheadAttention

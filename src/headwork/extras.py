@@ -1,0 +1,36 @@
+"""Packages that only some of headwork needs: what each adds, and a missing one says how to get it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from headwork.errors import HeadworkError
+
+# Package → the extra of ours that brings it, and what it adds.
+EXTRAS: dict[str, tuple[str, str]] = {
+    "typst": ("pages", "PDF and PNG"),
+    "nbformat": ("pages", "notebooks"),
+    "matplotlib": ("pages", "plots"),
+    "ml_dtypes": ("engine", "bfloat16 arrays in NumPy"),
+    "safetensors": ("weights", "layers out of safetensors files"),
+    "torch": ("torch", "the same attention on tensors, with gradients"),
+    "onnxruntime": ("bench", "a peer for headwork bench"),
+    "jax": ("bench", "a peer for headwork bench"),
+}
+
+
+def needs(module: str) -> Any:
+    """The module, or one line that installs it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name != package:
+            raise
+        raise HeadworkError(f"this needs {package}, which is not installed: {how_to_install(package)}") from None
+
+
+def how_to_install(package: str) -> str:
+    """headwork is on no package index yet, so an extra comes from a checkout of it."""
+    return f"in a checkout of headwork, pip install '.[{EXTRAS[package][0]}]'"
