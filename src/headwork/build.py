@@ -1,7 +1,5 @@
 """A formula built from its sizes alone: every input it takes, in the right shape."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Shapes, counts and moments of a configuration: sizes in, a `Working` line out. No sheet needed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Packages that only some of headwork needs: what each adds, and a missing one says how to get it."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

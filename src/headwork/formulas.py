@@ -11,8 +11,6 @@ a head's output tokens×d_v, joined tokens×(heads·d_v). Every function takes s
 them) and returns the last step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """A formula on one line of text: W_Q,1, √2/2, e^(−3), 1.65·10⁻⁶², scores/√d_k."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

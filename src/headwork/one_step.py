@@ -4,8 +4,6 @@ X = matrix("X", [[1, 2], [3, 4]])
 S = step("S", MatMul(), X, X)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from headwork.errors import HeadworkError

@@ -1,7 +1,5 @@
 """A sheet in, a `Working` out."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction

@@ -6,8 +6,6 @@ def test_my_attention():
     assert_attention(my_attention)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why √d_k: the mean and variance of q·k derived line by line, and what sampling shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The command line. Commands gather what was asked; readings do the work; one place reports what went wrong."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

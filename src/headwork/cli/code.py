@@ -1,7 +1,5 @@
 """The commands `inspect` and `bench`: about code rather than sheets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The command `doctor`: what was chosen on this machine and why, and what is missing."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Options that several commands have, and the refusal of those that cannot be honoured."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The commands that read a configuration, or a sheet, in one way: `draw`, `shapes`, `count`, `prove`, `moments`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The keys and values of the tokens so far, kept for the next ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

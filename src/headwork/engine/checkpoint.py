@@ -1,7 +1,5 @@
 """Where a model's arrays come from: a file, a directory, a torch module or a mapping. Nothing in a file is executed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`MultiHead.load`: a layer of somebody's model, as the arguments that `MultiHead` takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import pi
 from os import PathLike

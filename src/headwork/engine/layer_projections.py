@@ -1,7 +1,5 @@
 """The projections of a layer: checked, and laid side by side as the blocks of one."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What models call the arrays of an attention layer, and the layers that are found by these names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

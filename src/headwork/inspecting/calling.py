@@ -1,8 +1,6 @@
 """How somebody's attention is called: (q, k, v), or x with projections, or a torch module; NumPy or torch; and in
 which layout. Every way is a `Caller`, which takes a case in our own terms and gives back an array."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator, Mapping

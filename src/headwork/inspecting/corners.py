@@ -1,7 +1,5 @@
 """The corners in which attention goes wrong without a mistake in the formula."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 """What is wrong with my attention? A function called on small inputs of our choosing, held against the formula and
 against every mistake in the catalogue, in a process of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

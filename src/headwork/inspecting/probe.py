@@ -3,8 +3,6 @@
 Everything it finds is emitted at once, as plain data; the report is written by the parent.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 What the child finds comes back as lines of JSON, one at a time, so that what was found before a crash is not lost.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import json

@@ -1,7 +1,5 @@
 """The projections of a torch module, found by the names of its parameters."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -7,8 +7,6 @@ of our own and only ever becomes a fraction.
     power = factor ["^" digit];           factor = number | name | "(" sum ")"
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Mapping

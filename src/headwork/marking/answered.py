@@ -1,7 +1,5 @@
 """A student's answers to one part, taken question by question."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

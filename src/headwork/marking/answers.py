@@ -10,8 +10,6 @@ A file is data: it is read by a parser, its numbers keep their text, and nothing
 read is reported for that student, and the others are marked.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

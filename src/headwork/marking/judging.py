@@ -1,7 +1,5 @@
 """One answer: read, held against the truth and against what the student's own earlier answers lead to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction

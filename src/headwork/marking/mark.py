@@ -1,7 +1,5 @@
 """Marking: a sheet made ready, a student's answers in, points out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction

@@ -4,8 +4,6 @@ A cell answers a part when its first line is a comment such as `# part a` (or it
 {"headwork": {"part": "a"}}). Below stand answers: `Q_1 = [[1, 2], [3, 4]]`, over as many lines as it takes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

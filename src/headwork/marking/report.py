@@ -1,7 +1,5 @@
 """Marks as blocks of a page, so that every format sets them: a student's report, and a class's."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ Scores are numbers where they are whole and text such as "7/2" where not, so tha
 are counted as the sheet counts them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from fractions import Fraction

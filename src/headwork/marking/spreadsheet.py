@@ -1,7 +1,5 @@
 """Marks as a CSV with a line for every student, safe to open in a spreadsheet."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Shapes and counts: answers in letters, compared exactly."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """A matrix as people type it, its numbers kept as text: [[1, 1/2], [0.5, 3]], "1 1/2; 0.5 3", one row, one number."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is right: a part's questions and their answers, in closed form and in float64, worked out once for a class."""
 
-from __future__ import annotations
-
 from headwork.graph import Step, needed
 from headwork.mistakes.predict import MOST_KEPT, float_handed
 from headwork.readings.exact import Matrix

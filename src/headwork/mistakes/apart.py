@@ -1,7 +1,5 @@
 """Whether the mistakes of a problem can be told apart by their answers, and if not, which two cannot and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Mistakes around the heads: projections, the split, the join, and what is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from itertools import combinations

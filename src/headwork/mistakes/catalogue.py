@@ -4,8 +4,6 @@ The same catalogue marks a student's matrix and inspects a function: which rewri
 has an example that is run as a test; `compare` puts the right matrix beside the mistaken one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from headwork.mistakes import around_the_heads, within_a_head

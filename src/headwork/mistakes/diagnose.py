@@ -1,7 +1,5 @@
 """Which mistakes predict these numbers? Singly first, then in pairs; only what could be told from the right answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """The examples in the catalogue: a right matrix beside a mistaken one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

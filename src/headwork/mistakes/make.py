@@ -4,8 +4,6 @@ The projections hold a few small whole numbers, as many in every column, so all 
 A draw is kept if its numbers stay small, no softmax is flat or saturated, and no two mistakes predict the same answer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache

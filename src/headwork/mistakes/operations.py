@@ -3,8 +3,6 @@
 A mistaken graph is read with these tables wherever it is read: for its shapes, its values, its exact numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """How a mistake is written down: a named rewrite of the graph, and the small constructions it is made of."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A slip is told from the answer alone, held against the right matrix (or against 
 mistake predicts): which entries differ, and how. Rounding too early is the one slip that is worked forward instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import copysign, floor, isfinite

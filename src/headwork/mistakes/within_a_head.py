@@ -1,7 +1,5 @@
 """Mistakes within a head: the scale, the softmax, the mask, queries and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ So two values of t, in float64, tell almost every sum at once that it is none: t
 and t = ∞, where only e⁰ is left. What still looks like a plain number is brought over one denominator.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from headwork.numbers.enclosure import near

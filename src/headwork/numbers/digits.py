@@ -3,8 +3,6 @@
 Halves are rounded away from zero, as at school: 0.125 is 0.13.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import floor
 

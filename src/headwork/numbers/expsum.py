@@ -6,8 +6,6 @@ N is a multiple of D. The exponent 0 is the largest of every denominator, as the
 there are positive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any

@@ -8,8 +8,6 @@ A small grammar of our own, never `eval`:
     root    = "sqrt" "(" sum ")" | "√" factor
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

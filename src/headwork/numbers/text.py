@@ -1,7 +1,5 @@
 """Exact numbers as a person would write them: 2√3/3, 1/(1 + e^(−√2))."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cmp_to_key

@@ -1,7 +1,5 @@
 """Entries: how one entry of a step came about, with its numbers in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 −∞ is allowed where a mask puts it; everything else is a number. Digits are made on demand by `numbers.digits`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final

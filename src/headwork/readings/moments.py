@@ -4,8 +4,6 @@ Exact where it says so. Where two factors share an input, or a softmax stands be
 form, and the reading says that instead of guessing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Shapes: a step means its lengths, in numbers or in symbols."""
 
-from __future__ import annotations
-
 from headwork.errors import ShapeError
 from headwork.graph import Rules, Step, read
 from headwork.inline import inline

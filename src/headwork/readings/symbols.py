@@ -1,7 +1,5 @@
 """Symbols: a step means a matrix of SymPy expressions in named entries. Equal expressions are a proof."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values: a step means a NumPy float64 array. Batches may stand before rows and columns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

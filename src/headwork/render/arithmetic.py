@@ -1,7 +1,5 @@
 """The arithmetic of one entry: terms with numbers in, the sum, the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Where the boxes of a picture stand: sections of lanes and layers, read off the graph."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a page is made of, whatever its format: a closed list of blocks, data without behaviour."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from headwork.maths import Maths, Prose

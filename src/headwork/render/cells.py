@@ -1,7 +1,5 @@
 """How one number is printed: whole when it is short, rounded when it is not, and which of the two."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -5,8 +5,6 @@ first head is drawn step by step; the others, which differ in nothing but their 
 one box for the rest; more than a few of those stand as one, stacked.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from headwork.graph import Head

@@ -1,7 +1,5 @@
 """A drawing: boxes, arrows and labels, written out as SVG. Lines take the colour of the text around them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape

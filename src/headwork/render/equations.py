@@ -1,7 +1,5 @@
 """An equation as lines of a display: its formula, then its matrices with their numbers in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from headwork.maths import BLANK, Gap, Grid, Maths, Prose, related

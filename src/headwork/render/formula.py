@@ -1,7 +1,5 @@
 """An equation's right-hand side: X·W_Q,1, scores/√d_k, softmax(scaled). One rule for names and for matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from headwork.maths import (

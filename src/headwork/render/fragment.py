@@ -1,7 +1,5 @@
 """A line, a problem or a whole working as a notebook shows it: the page's blocks, with the page's style beside them."""
 
-from __future__ import annotations
-
 from headwork.render.blocks import Block, Title
 from headwork.render.cells import Style
 from headwork.render.html import block_html, static

@@ -1,7 +1,5 @@
 """Weights as a heat map: a row for every query, a column for every key."""
 
-from __future__ import annotations
-
 from headwork.maths import Number
 from headwork.numbers.digits import to_float
 from headwork.readings.exact import Entry, Hidden

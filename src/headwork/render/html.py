@@ -1,7 +1,5 @@
 """The page in HTML: one file, nothing from the network, formulas in MathML; entries can be pointed at."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape

@@ -9,8 +9,6 @@ closed forms; both are null where only a shape is known. Parts of other kinds th
 "text" besides.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

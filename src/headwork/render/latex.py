@@ -1,7 +1,5 @@
 """The page in LaTeX: compiles as it is, with amsmath and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 r"""Formulas and sentences in LaTeX, with nothing beyond amsmath; what a sheet says stands as it was typed."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """How a page is laid out: its numbers, its room, its names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count

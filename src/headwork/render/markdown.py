@@ -1,7 +1,5 @@
 """The page in Markdown with the mathematics that GitHub sets: $`…`$ in a line, a ```math block on its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from textwrap import indent

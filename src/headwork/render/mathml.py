@@ -1,7 +1,5 @@
 """Formulas in MathML, which browsers set by themselves. The brackets of a matrix are drawn by the style sheet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any

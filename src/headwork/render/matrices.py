@@ -1,7 +1,5 @@
 """Formulas drawn in text over several lines: matrices in brackets, decimal points above one another, tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from headwork.inline import inline, sentence

@@ -1,7 +1,5 @@
 """The page as a notebook: every step a cell, with code that works it out with headwork and with PyTorch."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """The same sheet to write on: a question paper, a worked start that fades out, or the answers alone."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable
 

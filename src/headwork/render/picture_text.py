@@ -1,7 +1,5 @@
 """A diagram in words: its steps head by head, for formats that do not draw and readers who do not see."""
 
-from __future__ import annotations
-
 from headwork.inline import inline
 from headwork.maths import Maths, Row, Sign, Words
 from headwork.readings.shapes import shape_maths, shape_text

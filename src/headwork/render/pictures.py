@@ -1,7 +1,5 @@
 """The diagram of a working on its own, as SVG or PNG."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

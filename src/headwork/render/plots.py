@@ -1,7 +1,5 @@
 """Plots for those who would rather look than read: what √D does, and what grows with the number of tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

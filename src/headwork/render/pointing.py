@@ -1,7 +1,5 @@
 """What a page that can be pointed at knows of every entry: where it came from, and its arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from headwork.notation import Notation

@@ -9,8 +9,6 @@
 Nothing is refused: what the grammar does not know stands as the sign it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 

@@ -1,7 +1,5 @@
 """A `Working` into a file: the ending chooses the form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page in text: what a good tutor writes on the board, for a terminal or a file."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

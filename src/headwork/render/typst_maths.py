@@ -1,7 +1,5 @@
 """Formulas in Typst's mathematics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The keys of a problem and of a part: what each may hold, checked one by one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

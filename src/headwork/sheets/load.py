@@ -1,7 +1,5 @@
 """TOML to `Sheet`. Every mistake in a file ends here, as one message with the file, the key and the remedy."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a part asks for, question by question, and the names under which an answer is accepted."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A problem made ready to be read: its graph, and what is handed over."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`Sheet` to TOML: what `load` reads, written so that a person can go on editing it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date

@@ -1,7 +1,5 @@
 """The model: a sheet holds problems, a problem holds what is given and lettered parts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The sheets that come with headwork: their names, texts and one line about each. Loads nothing else."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 

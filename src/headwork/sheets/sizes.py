@@ -1,7 +1,5 @@
 """The sizes of a problem, told by the matrices that are given; what they leave open stays untold, or a symbol."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

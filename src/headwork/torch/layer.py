@@ -1,7 +1,5 @@
 """`MultiheadAttention`: torch's layer, with our attention in it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, pad

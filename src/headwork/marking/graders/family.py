@@ -1,7 +1,5 @@
 """The sheets of a class: one for everybody, or a folder with one for each student."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256

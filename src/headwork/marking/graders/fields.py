@@ -1,7 +1,5 @@
 """What a sheet asks for, as fields of a form: a name, a shape, its points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction

@@ -4,8 +4,6 @@ nbgrader takes the text of a cell's last expression for its points, nothing at a
 standard error for none. What stands between the HIDDEN TESTS lines is not in the notebook that students get.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Iterator

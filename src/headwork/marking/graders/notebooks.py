@@ -1,7 +1,5 @@
 """The sheet as a notebook to fill in, for the graders that collect notebooks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 A test file by itself fails, so that where the plugin did not come to its work nobody has points by accident.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

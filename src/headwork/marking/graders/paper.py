@@ -1,7 +1,5 @@
 """What a student reads, cut where answers go: the sheet's words and matrices as Markdown or HTML, formulas in LaTeX."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
