@@ -30,7 +30,7 @@ def test_the_python_examples_run() -> None:
 
 
 def test_the_documented_sheet_solves() -> None:
-    (sheet,) = blocks("docs/sheets.md", "toml")
+    (sheet,) = blocks("docs/reference/sheets.md", "toml")
     assert headwork.solve(parse_sheet(sheet, "sheets.md"))["output"].value is not None
 
 

@@ -24,7 +24,7 @@ def positions(tokens: int, keys: int, causal: Any, offset: int | None, length: i
 def visible_row(
     row: int, keys: int, *, causal: Any, window: Any, offset: int, length: int, mask: Array | None
 ) -> NDArray[np.bool_]:
-    """Which keys one token may read, said as docs/engine.md says it."""
+    """Which keys one token may read, said as docs/reference/engine.md says it."""
     key, position = np.arange(keys), row + offset
     seen = key < length
     if causal:

@@ -1,4 +1,4 @@
-"""The corner cases of docs/engine.md, one by one."""
+"""The corner cases of docs/reference/engine.md, one by one."""
 
 from typing import Any
 

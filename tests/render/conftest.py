@@ -26,6 +26,7 @@ REMEDIES = {
     "nbformat": "pip install '.[pages]'",
     "matplotlib": "pip install '.[pages]'",
     "torch": "pip install torch",
+    "mkdocs": "pip install '.[docs]'",
 }
 PROGRAMS = ("pdflatex", "chromium", "pdftoppm")
 

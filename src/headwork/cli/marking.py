@@ -169,4 +169,4 @@ def export(
     """Make the package that a grader or a learning platform takes: it marks as `headwork mark` does."""
     from headwork.marking.graders import export as make
 
-    typer.echo(f"{make(sheet, to, output)}: what to do with it is in docs/graders.md, under {to}")
+    typer.echo(f"{make(sheet, to, output)}: what to do with it is in docs/how-to/graders.md, under {to}")

@@ -1,0 +1,70 @@
+"""Pages and pictures that the build makes from the program itself: nothing on the site is pasted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """MkDocs asks for every file of the site; these are written on the way."""
+    from mkdocs.structure.files import File
+
+    made = {
+        "reference/command-line.md": "\n".join(command_line()),
+        "reference/mistakes.md": "\n".join(catalogue()),
+        "pictures/three-heads.svg": figure(),
+        "pictures/two-heads.svg": screen("solve", "two-heads", "--part", "b"),
+        "pictures/why.svg": screen("moments", "--mean", "0", "--variance", "1"),
+    }
+    for name, content in made.items():
+        files.append(File.generated(config, name, content=content))
+    return files
+
+
+def command_line() -> Iterator[str]:
+    """Every command's own help."""
+    from typer.main import get_command
+    from typer.testing import CliRunner
+
+    from headwork.cli import app
+
+    yield "# The command line\n\nEvery command says this of itself with `--help`.\n"
+    for name in ("", *get_command(app).commands):  # type: ignore[attr-defined]  # a group has them
+        said = CliRunner().invoke(app, [*([name] if name else []), "--help"], env={"COLUMNS": "100"}).output
+        yield f"## headwork {name}\n\n```text\n{said.strip()}\n```\n"
+
+
+def catalogue() -> Iterator[str]:
+    """Every mistake with its tag, its advice and the example that is run as a test."""
+    from headwork.mistakes.catalogue import CATALOGUE
+    from headwork.mistakes.slips import ADVICE
+
+    yield (
+        "# The catalogue of mistakes\n\nA mistake is a rewrite of the graph with a stable tag. The same list marks a "
+        "student's matrix and inspects a function: [how a mistake is named](../explanation/naming-a-mistake.md).\n"
+    )
+    for tag, mistake in CATALOGUE.items():
+        yield f"## {tag}\n\n{mistake.advice}\n"
+    yield "## Slips of the pen\n"
+    yield from (f"- **{tag}**: {advice}" for tag, advice in ADVICE.items())
+
+
+def figure() -> str:
+    import headwork
+
+    return headwork.diagram(heads=3)._repr_svg_()
+
+
+def screen(*arguments: str) -> str:
+    """A terminal as it looks after a command, drawn by Rich."""
+    import io
+
+    from rich.console import Console
+    from rich.text import Text
+    from typer.testing import CliRunner
+
+    from headwork.cli import app
+
+    console = Console(record=True, width=104, file=io.StringIO())
+    console.print(Text(f"$ headwork {' '.join(arguments)}", style="bold"))
+    console.print(Text(CliRunner().invoke(app, list(arguments)).output))
+    return console.export_svg(title="headwork")

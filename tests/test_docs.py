@@ -1,0 +1,168 @@
+"""Every command and every piece of code in the documentation is run, and what it shows is what it says.
+
+    ```toml title="two.toml"    a file, written where the page's commands run
+    ```console                  `$ headwork …` or `$ python …`, and the output; a line … stands for any lines
+    ```pycon                    Python's prompt, as doctest has it
+    ```python                   code, run; with a title it is written to a file instead
+    ```sh                       commands that are run without looking at what they print
+
+HEADWORK_UPDATE_DOCS=1 writes the output of every console block anew: read the diff.
+"""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from headwork.cli import app
+from tests.render.conftest import require
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+_FENCE = re.compile(
+    r"^(?P<fence>```+)(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^(?P=fence)$", re.M | re.S
+)
+# Set-up, which CI itself goes through, and what happens on somebody else's machine.
+ELSEWHERE = (
+    "make ",
+    "pip ",
+    ". ",
+    "git ",
+    "cd ",
+    "otter ",
+    "nbgrader ",
+    "torchrun ",
+    "#",
+    "unzip ",
+    "native/",
+    "python bench/",
+)
+
+
+@dataclass
+class Fence:
+    """A block of a page: where it stands, what it is and what is in it."""
+
+    language: str
+    title: str | None
+    body: str
+
+
+def fences(page: str) -> Iterator[Fence]:
+    for found in _FENCE.finditer((ROOT / page).read_text("utf-8")):
+        yield Fence(found["language"], found["title"], found["body"])
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a width that does not depend on the terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs(page: str, desk: Path) -> None:
+    names: dict[str, Any] = {}
+    for fence in fences(page):
+        if fence.title is not None:
+            (desk / fence.title).write_text(fence.body, "utf-8")
+        elif fence.language in RUN:
+            RUN[fence.language](fence, names, page)
+
+
+def _python(fence: Fence, names: dict[str, Any], page: str) -> None:
+    if "torch" in fence.body:
+        require("torch")
+    exec(compile(fence.body, page, "exec"), names)  # our own text, not a user's
+
+
+def _pycon(fence: Fence, names: dict[str, Any], page: str) -> None:
+    if "torch" in fence.body:
+        require("torch")
+    test = doctest.DocTestParser().get_doctest(fence.body, names, page, page, 0)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert not said, "".join(said)
+
+
+def _console(fence: Fence, names: dict[str, Any], page: str) -> None:
+    body = fence.body
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.M):
+        printed = _printed(command)
+        if os.environ.get("HEADWORK_UPDATE_DOCS") and "…\n" not in expected:
+            body = body.replace(f"$ {command}\n{expected}", f"$ {command}\n{printed}")
+        else:
+            pattern = ".*".join(re.escape(piece) for piece in re.split(r"^…\n", expected, flags=re.M))
+            assert re.fullmatch(pattern, printed, re.S), f"$ {command} prints\n{printed}"
+    if body != fence.body:
+        text = (ROOT / page).read_text("utf-8")
+        (ROOT / page).write_text(text.replace(fence.body, body), "utf-8")
+
+
+def _sh(fence: Fence, names: dict[str, Any], page: str) -> None:
+    for line in fence.body.splitlines():
+        if line.strip() and not line.startswith(ELSEWHERE):
+            _printed(line.partition("  #")[0])
+
+
+def _printed(command: str) -> str:
+    """What a command prints; pages hold to `headwork` and `python FILE`, and to commands that succeed or find fault."""
+    program, *arguments = shlex.split(command)
+    if program == "python":
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert program == "headwork", f"pages show headwork and python, not {program}"
+    result = CliRunner().invoke(app, arguments)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        return f"headwork: {result.exception}\n"
+    assert result.exit_code in (0, 1), result.output
+    return result.output if result.output.endswith("\n") else f"{result.output}\n"
+
+
+RUN: dict[str, Callable[[Fence, dict[str, Any], str], None]] = {
+    "python": _python,
+    "pycon": _pycon,
+    "console": _console,
+    "sh": _sh,
+}
+
+
+def test_that_test_can_fail(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADWORK_UPDATE_DOCS", raising=False)
+    with pytest.raises(AssertionError):
+        _console(Fence("console", None, "$ headwork sheets\nnothing at all\n"), {}, "README.md")
+    with pytest.raises(AssertionError):
+        _pycon(Fence("pycon", None, ">>> 1 + 1\n3\n"), {}, "README.md")
+
+
+def test_every_language_is_known() -> None:
+    """A block that nothing looks at says so by its name: text, or data."""
+    silent = {"text", "toml", "json", "csv", "math", "yaml"}
+    assert {fence.language for page in PAGES for fence in fences(page)} <= silent | set(RUN)
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Strict: a dead link, a page that the contents forget, a docstring that cannot be read is an error."""
+    require("mkdocs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "reference" / "mistakes" / "index.html").is_file()
