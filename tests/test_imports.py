@@ -25,8 +25,8 @@ ORDER = [
     *("testing", "cli"),
 ]
 APART = ("engine", "torch")
-# What prints or saves itself asks for its printer only then; every other import has a direction.
-PRINTS_ITSELF = ("__repr__", "__str__", "_repr_html_", "_repr_svg_", "save", "work")
+# What prints itself, or makes an array of itself, asks for what that takes only then; the rest has a direction.
+PRINTS_ITSELF = ("__repr__", "__str__", "_repr_html_", "_repr_svg_", "__array__", "save", "work")
 HEAVY = ["sympy", "rich", "mpmath", "torch", "typer", "fastapi", "typst", "matplotlib", "nbformat", "safetensors"]
 
 

@@ -10,12 +10,14 @@ import pytest
 
 import headwork
 from headwork.configure import configuration
+from headwork.errors import HeadworkError
 from headwork.graph import Step, in_order
 from headwork.inline import sentence
 from headwork.ops import Given
 from headwork.readings.moments import moments
 from headwork.readings.shapes import shapes
 from headwork.readings.values import values
+from headwork.why_scale import sample
 
 
 def sampled(last: Step, mean: float, variance: float, draws: int = 20000) -> dict[str, tuple[float, float]]:
@@ -65,3 +67,30 @@ def test_the_public_table_prints() -> None:
     page = repr(headwork.moments(d_k="D"))
     assert "D·σ²·(2·μ² + σ²)" in page
     assert "σ²·(2·μ² + σ²)" in page
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.0, 1.0), (0.5, 2.0)])
+def test_what_is_drawn_is_as_if_every_entry_were(mean: float, variance: float) -> None:
+    """Only Σq_i and Σq_i² are drawn for a query; here every entry of every query and key is, in NumPy."""
+    generator, draws = np.random.default_rng(3), 4000
+
+    def near(each: Any) -> Any:
+        """Its mean, and five standard errors of the difference of two such means."""
+        return pytest.approx(float(each.mean()), abs=5 * float(each.std()) * (2 / draws) ** 0.5)
+
+    for found in sample(mean, variance, draws=draws, widths=(1, 4, 64)):
+        q = generator.normal(mean, variance**0.5, (draws, 1, found.width))
+        scores = (q * generator.normal(mean, variance**0.5, (draws, 16, found.width))).sum(-1)
+        assert found.sampled == near(((scores - scores.mean()) ** 2).mean(-1))
+        for i, scale in enumerate((1.0, found.predicted**0.5)):
+            powers = np.exp(scores / scale - (scores / scale).max(-1, keepdims=True))
+            weights = powers / powers.sum(-1, keepdims=True)
+            jacobian = weights[:, :, None] * (np.eye(16) - weights[:, None, :])
+            assert found.largest[i] == near(weights.max(-1))
+            assert found.gradient[i] == near(np.linalg.norm(jacobian, axis=(1, 2)))
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0])
+def test_without_variance_nothing_is_drawn(variance: float) -> None:
+    with pytest.raises(HeadworkError, match="give more than 0"):
+        sample(0.0, variance)

@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import sqrt
+from operator import mul
+from random import Random
+from statistics import fmean
 
-import numpy as np
 import sympy
 
 from headwork.build import Sizes, build
+from headwork.errors import HeadworkError
 from headwork.maths import MINUS, Above, Letter, Maths, Number, Prose, Ratio, Row, Sign, Words, between, bracketed
 from headwork.notation import Name
 from headwork.numbers.surd import Real
 from headwork.readings.algebra import algebra
+from headwork.readings.floats import Floats, softmax_row
 from headwork.readings.moments import moments
 
 WIDTHS = (4, 64, 1024)
@@ -114,33 +118,44 @@ def sample(
 
     The scale is the one that `derive("scale")` finds: the root of the predicted variance.
     """
-    generator = np.random.default_rng(seed)
+    if not variance > 0:
+        raise HeadworkError(f"variance {variance:g} draws nothing that differs; give more than 0")
+    generator = Random(seed)
     samples = []
     for width in widths:
-        q = generator.normal(mean, variance**0.5, (draws, 1, width))
-        k = generator.normal(mean, variance**0.5, (draws, keys, width))
-        scores = (q * k).sum(-1)
-        predicted = width * (variance**2 + 2 * mean**2 * variance)
-        plain, scaled = softmax_rows(scores), softmax_rows(scores / predicted**0.5)
-        samples.append(
-            Sample(
-                width,
-                predicted,
-                float(scores.var()),
-                (float(plain.max(-1).mean()), float(scaled.max(-1).mean())),
-                (gradient_size(plain), gradient_size(scaled)),
-            )
-        )
+        rows = [_scores(width, mean, variance, keys, generator) for _ in range(draws)]
+        predicted = width * (variance * variance + 2 * mean * mean * variance)
+        looks = [look([[s / scale for s in row] for row in rows]) for scale in (1.0, sqrt(predicted))]
+        largest, gradient = zip(*looks, strict=True)
+        samples.append(Sample(width, predicted, _variance_of([s for row in rows for s in row]), largest, gradient))
     return tuple(samples)
 
 
-def softmax_rows(scores: Any) -> Any:
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
+def _scores(width: int, mean: float, variance: float, keys: int, generator: Random) -> list[float]:
+    """q·k for one q of independent normal entries and some such k.
+
+    Of q only Σq_i and Σq_i² matter: given those, q·k is normal with mean μ·Σq_i and variance σ²·Σq_i². So the two are
+    drawn in place of the entries, the sum as a normal number and the scatter about it as a χ² one: the same law.
+    """
+    total = generator.gauss(width * mean, sqrt(width * variance))
+    scatter = variance * generator.gammavariate((width - 1) / 2, 2) if width > 1 else 0.0
+    spread = sqrt(variance * (scatter + total * total / width))
+    return [generator.gauss(mean * total, spread) for _ in range(keys)]
 
 
-def gradient_size(weights: Any) -> float:
-    """The mean size of ∂softmax/∂scores = diag(w) − w·wᵀ, as a Frobenius norm."""
-    squares = (weights**2).sum(-1)
-    norm = squares - 2 * (weights**3).sum(-1) + squares**2
-    return float(np.sqrt(np.maximum(norm, 0)).mean())
+def look(rows: Floats) -> tuple[float, float]:
+    """The mean of the largest weight of a row of scores, and of the size of the softmax's gradient."""
+    weights = [softmax_row(row) for row in rows]
+    return fmean(map(max, weights)), fmean(map(gradient_size, weights))
+
+
+def gradient_size(weights: Sequence[float]) -> float:
+    """The size of ∂softmax/∂scores = diag(w) − w·wᵀ, as a Frobenius norm."""
+    squares = [w * w for w in weights]
+    total, cubes = sum(squares), sum(map(mul, squares, weights))
+    return sqrt(max(total - 2 * cubes + total * total, 0.0))
+
+
+def _variance_of(numbers: Sequence[float]) -> float:
+    middle = fmean(numbers)
+    return fmean((x - middle) * (x - middle) for x in numbers)

@@ -61,7 +61,7 @@ def by_entry(rule: Callable[[float, float], float], left: Floats, right: Floats)
 
 def _softmax(step: Step, scores: Floats) -> Floats:
     assert isinstance(step.op, Softmax)
-    return shared_out(_weights, step.op.axis, scores)
+    return shared_out(softmax_row, step.op.axis, scores)
 
 
 def shared_out(share: Callable[[Sequence[float]], list[float]], axis: int | None, scores: Floats) -> Floats:
@@ -74,7 +74,7 @@ def shared_out(share: Callable[[Sequence[float]], list[float]], axis: int | None
     return [all_of_it[start : start + width] for start in range(0, len(all_of_it), width)]
 
 
-def _weights(scores: Sequence[float]) -> list[float]:
+def softmax_row(scores: Sequence[float]) -> list[float]:
     """eˢ/Σeˢ. Where nothing may be read the weights are zeros, not NaN."""
     top = max(scores)
     if not isfinite(top) or any(map(isnan, scores)):

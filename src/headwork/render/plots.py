@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.extras import needs
+from headwork.formulas import formula_named
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 TOKENS = tuple(2**k for k in range(4, 18))
@@ -19,7 +21,7 @@ def plot_moments(path: str | Path, mean: float = 0.0, variance: float = 1.0, *, 
     Dots are drawn queries and keys. Lines are predictions: the variance in closed form, the other two for scores
     that are normal with just that variance.
     """
-    from headwork.why_scale import sample
+    from headwork.why_scale import look, sample
 
     if variance <= 0:
         raise HeadworkError("with variance 0 every entry is the same and there is nothing to plot; give more than 0")
@@ -31,7 +33,10 @@ def plot_moments(path: str | Path, mean: float = 0.0, variance: float = 1.0, *, 
     spread.loglog(WIDTHS, [1.0] * len(WIDTHS), "-", color="C1", label="predicted, with √D")
     scaled = [s.sampled / s.predicted for s in drawn]
     spread.loglog(WIDTHS, scaled, "o", color="C1", label="sampled, with √D")
-    predicted = [_predicted(s.predicted, seed) for s in drawn]
+    generator = Random(seed + 1)
+    normal = [[generator.gauss() for _ in range(16)] for _ in range(DRAWS)]
+    scaled_look = look(normal)
+    predicted = [(look([[x * s.predicted**0.5 for x in row] for row in normal]), scaled_look) for s in drawn]
     for axis, name, at in ((largest, "largest", 0), (gradient, "gradient", 1)):
         for i, label in ((0, "without √D"), (1, "with √D")):
             axis.semilogx(WIDTHS, [p[i][at] for p in predicted], "-", color=f"C{i}", label=f"predicted, {label}")
@@ -46,23 +51,11 @@ def plot_moments(path: str | Path, mean: float = 0.0, variance: float = 1.0, *, 
     _save(figure, path)
 
 
-def _predicted(variance: float, seed: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Largest weight and gradient, without and with the scale, for normal scores of this variance."""
-    import numpy as np
-
-    from headwork.why_scale import gradient_size, softmax_rows
-
-    normal = np.random.default_rng(seed + 1).normal(size=(DRAWS, 16))
-    plain, scaled = softmax_rows(normal * variance**0.5), softmax_rows(normal)
-    one, other = ((float(w.max(-1).mean()), gradient_size(w)) for w in (plain, scaled))
-    return one, other
-
-
 def plot_counts(path: str | Path, formula: str = "multi_head", **sizes: Any) -> None:
     """Operations and bytes of every step against the number of tokens, and where n² overtakes what grows with n."""
     from headwork.configure import counts
 
-    sizes = {"d_model": 512, "heads": 8, **_numbers(sizes)} if formula.startswith("multi") else _numbers(sizes)
+    sizes = {"d_model": 512, "heads": 8, **_numbers(sizes)} if formula_named(formula).several else _numbers(sizes)
     line = counts(formula, **{**sizes, "tokens": "n"})
     figure, axes = _figure(path, 2)
     operations, moved = {}, {}
