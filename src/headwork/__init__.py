@@ -13,7 +13,10 @@ from headwork.errors import HeadworkError
 if TYPE_CHECKING:
     __version__: str
     from headwork.configure import counts, diagram, moments, shapes
-    from headwork.engine import MultiHead, attention, attention_varlen, merge
+    from headwork.engine.attention import attention
+    from headwork.engine.layer import MultiHead
+    from headwork.engine.merge import merge
+    from headwork.engine.varlen import attention_varlen
     from headwork.inspecting.inspect import inspect
     from headwork.marking.mark import mark
     from headwork.proofs import prove
@@ -38,21 +41,16 @@ __all__ = [
 ]
 
 # Loaded when first used, so that `import headwork` costs next to nothing.
-_HOME = {
-    "MultiHead": "headwork.engine",
-    "attention": "headwork.engine",
-    "attention_varlen": "headwork.engine",
-    "merge": "headwork.engine",
-    "counts": "headwork.configure",
-    "diagram": "headwork.configure",
-    "inspect": "headwork.inspecting.inspect",
-    "load": "headwork.sheets.load",
-    "mark": "headwork.marking.mark",
-    "moments": "headwork.configure",
-    "prove": "headwork.proofs",
-    "shapes": "headwork.configure",
-    "solve": "headwork.solving",
+_MODULES = {
+    "headwork.configure": ("counts", "diagram", "moments", "shapes"),
+    "headwork.engine": ("MultiHead", "attention", "attention_varlen", "merge"),
+    "headwork.inspecting.inspect": ("inspect",),
+    "headwork.marking.mark": ("mark",),
+    "headwork.proofs": ("prove",),
+    "headwork.sheets.load": ("load",),
+    "headwork.solving": ("solve",),
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,48 +3,31 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwork.maths import (
-    TRANSPOSED,
-    Above,
-    Below,
-    Gap,
-    Grid,
-    Letter,
-    Maths,
-    Number,
-    Prose,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    Words,
-    is_negative,
-    is_sum,
-)
+from headwork import maths as m
 
 _RAISED = str.maketrans("0123456789−/", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟ")
 _SPACED = "=≈+−|→"
 _OPENING = "([,"  # after these a minus belongs to its number
 
 
-def inline(maths: Maths) -> str:
+def inline(maths: m.Maths) -> str:
     """The formula in Unicode.
 
-    >>> inline(Ratio(RootOf(Number("2")), Number("3")))
+    >>> inline(m.Ratio(m.RootOf(m.Number("2")), m.Number("3")))
     '√2/3'
     """
     return NODES[type(maths)](maths)
 
 
-def sentence(prose: Prose) -> str:
+def sentence(prose: m.Prose) -> str:
     return "".join(piece if isinstance(piece, str) else inline(piece) for piece in prose)
 
 
-def _row(row: Row) -> str:
+def _row(row: m.Row) -> str:
     """Room around relations and sums; none behind a minus that begins a row or follows another sign."""
     line = ""
     for i, item in enumerate(row.items):
-        if not isinstance(item, Sign) or item.text not in _SPACED:
+        if not isinstance(item, m.Sign) or item.text not in _SPACED:
             line += inline(item)
         elif item.text == "−" and (not i or line[-1] in _OPENING or line.endswith(" ")):
             line += "−"
@@ -53,48 +36,48 @@ def _row(row: Row) -> str:
     return line
 
 
-def _above(node: Above) -> str:
+def _above(node: m.Above) -> str:
     base = inline(node.base)
-    if node.script == TRANSPOSED:
+    if node.script == m.TRANSPOSED:
         return f"{base}ᵀ"
     script = inline(node.script)
-    if node.base != Letter("e") and set(script) <= set("0123456789−/"):
+    if node.base != m.Letter("e") and set(script) <= set("0123456789−/"):
         return base + script.translate(_RAISED)
     return f"{base}^{script}" if len(script) == 1 else f"{base}^({script})"
 
 
-def _ratio(ratio: Ratio) -> str:
+def _ratio(ratio: m.Ratio) -> str:
     over, under = inline(ratio.over), inline(ratio.under)
-    if is_sum(ratio.over) or is_negative(ratio.over):
+    if m.is_sum(ratio.over) or m.is_negative(ratio.over):
         over = f"({over})"
-    if isinstance(ratio.under, Ratio) or _is_product(ratio.under) or is_sum(ratio.under):
+    if isinstance(ratio.under, m.Ratio) or _is_product(ratio.under) or m.is_sum(ratio.under):
         under = f"({under})"
     return f"{over} / {under}" if ratio.undone else f"{over}/{under}"
 
 
-def _is_product(maths: Maths) -> bool:
-    return isinstance(maths, Row) and maths.items[0] not in (Sign("("), Sign("["))
+def _is_product(maths: m.Maths) -> bool:
+    return isinstance(maths, m.Row) and maths.items[0] not in (m.Sign("("), m.Sign("["))
 
 
-def _root(root: RootOf) -> str:
+def _root(root: m.RootOf) -> str:
     of = inline(root.of)
-    return f"√({of})" if isinstance(root.of, Row | Ratio) and not of.startswith("(") else f"√{of}"
+    return f"√({of})" if isinstance(root.of, m.Row | m.Ratio) and not of.startswith("(") else f"√{of}"
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: m.Grid) -> str:
     return "[" + "; ".join("  ".join(inline(cell).rstrip() for cell in row) for row in grid.rows) + "]"
 
 
-NODES: Mapping[type[Maths], Callable[[Any], str]] = {
-    Letter: lambda letter: letter.text,
-    Number: lambda number: number.text,
-    Sign: lambda sign: sign.text,
-    Words: lambda words: words.text,
-    Gap: lambda gap: " " * len(gap.text),
-    Row: _row,
-    Below: lambda node: f"{inline(node.base)}_{inline(node.script)}",
-    Above: _above,
-    Ratio: _ratio,
-    RootOf: _root,
-    Grid: _grid,
+NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
+    m.Letter: lambda letter: letter.text,
+    m.Number: lambda number: number.text,
+    m.Sign: lambda sign: sign.text,
+    m.Words: lambda words: words.text,
+    m.Gap: lambda gap: " " * len(gap.text),
+    m.Row: _row,
+    m.Below: lambda node: f"{inline(node.base)}_{inline(node.script)}",
+    m.Above: _above,
+    m.Ratio: _ratio,
+    m.RootOf: _root,
+    m.Grid: _grid,
 }

@@ -93,7 +93,6 @@ class Grid:
 
 
 Maths = Letter | Number | Sign | Words | Gap | Row | Below | Above | Ratio | RootOf | Grid
-NODES: tuple[type[Maths], ...] = (Letter, Number, Sign, Words, Gap, Row, Below, Above, Ratio, RootOf, Grid)
 
 Prose = tuple[str | Maths, ...]  # a sentence: plain text, with formulas in it
 MINUS, TRANSPOSED, BLANK = Sign("−"), Words("T"), Words("____")

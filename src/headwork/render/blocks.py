@@ -127,7 +127,3 @@ class Finding:
 
 
 Block = Title | Heading | Question | Paragraph | Flow | Display | Entries | Table | Picture | Heat | Space | Finding
-BLOCKS: tuple[type[Block], ...] = (
-    *(Title, Heading, Question, Paragraph, Flow, Display),
-    *(Entries, Table, Picture, Heat, Space, Finding),
-)

@@ -7,38 +7,22 @@ from importlib import resources
 from typing import Any
 
 from headwork.maths import Prose
-from headwork.render.blocks import (
-    Aligned,
-    Block,
-    Display,
-    Entries,
-    Finding,
-    Flow,
-    Heading,
-    Heat,
-    How,
-    Paragraph,
-    Picture,
-    Question,
-    Space,
-    Table,
-    Title,
-)
+from headwork.render import blocks as b
 from headwork.render.mathml import mathml, spot_id
 
 LAYOUT = {"pointing": True}  # a page scrolls, so there is room
 
 
-def document(blocks: Iterable[Block]) -> str:
+def document(blocks: Iterable[b.Block]) -> str:
     """The whole page; its first block is its title."""
     return "".join(streamed(blocks))
 
 
-def streamed(blocks: Iterable[Block]) -> Iterator[str]:
+def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
     """The page piece by piece. What is known of entries that can be pointed at goes with it as data, and a script."""
     rest = iter(blocks)
     title = next(rest)
-    assert isinstance(title, Title)
+    assert isinstance(title, b.Title)
     yield (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -55,14 +39,14 @@ def streamed(blocks: Iterable[Block]) -> Iterator[str]:
     yield "</body>\n</html>\n"
 
 
-def _sections(blocks: Iterable[Block], found: dict[str, object]) -> Iterator[str]:
+def _sections(blocks: Iterable[b.Block], found: dict[str, object]) -> Iterator[str]:
     """A section for every heading and what stands under it; for what stands before the first one too."""
     inside = False
     for block in blocks:
-        if not inside or isinstance(block, Heading):
+        if not inside or isinstance(block, b.Heading):
             yield "</section>\n<section>\n" if inside else "<section>\n"
             inside = True
-        if isinstance(block, Display):
+        if isinstance(block, b.Display):
             found.update((spot_id(how.spot), _how(how)) for how in block.how)
         yield block_html(block) + "\n"
     yield "</section>\n" if inside else ""
@@ -72,11 +56,11 @@ def static(name: str) -> str:
     return (resources.files("headwork.render") / "static" / name).read_text("utf-8")
 
 
-def block_html(block: Block) -> str:
+def block_html(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
-def _how(how: How) -> dict[str, object]:
+def _how(how: b.How) -> dict[str, object]:
     """An entry for the script: what to light up, and what to show."""
     lines = "".join(f"<div>{_line(line)}</div>" for line in how.lines)
     reason = f"<p>{escape(how.reason)}</p>" if how.reason else ""
@@ -87,29 +71,29 @@ def _prose(prose: Prose) -> str:
     return "".join(escape(p) if isinstance(p, str) else mathml(p) for p in prose)
 
 
-def _line(line: Aligned) -> str:
+def _line(line: b.Aligned) -> str:
     left = mathml(line.left, display=True) if line.left is not None else ""
     pieces = "".join(f'<span class="piece">{mathml(piece, display=True)}</span>' for piece in line.pieces)
     remark = f'<span class="remark">{_prose(line.remark)}</span>' if line.remark else ""
     return f'<span class="left">{left}</span><span class="right">{pieces}{remark}</span>'
 
 
-def _display(display: Display) -> str:
+def _display(display: b.Display) -> str:
     key = f' data-key="{display.key}"' if display.key else ""
     return f'<div class="display scroll"{key}>' + "".join(map(_line, display.lines)) + "</div>"
 
 
-def _flow(flow: Flow) -> str:
+def _flow(flow: b.Flow) -> str:
     items = "\n".join(f'<span class="piece">{mathml(item)}</span>' for item in flow.items)
     return f'<div class="flow scroll">{items}</div>'
 
 
-def _entries(entries: Entries) -> str:
+def _entries(entries: b.Entries) -> str:
     items = "\n".join(f"<li>{mathml(item)}</li>" for item in entries.items)
     return f'<ul class="entries scroll">{items}</ul>'
 
 
-def _table(table: Table) -> str:
+def _table(table: b.Table) -> str:
     def cells(row: tuple[Prose, ...], tag: str) -> Iterator[str]:
         for i, cell in enumerate(row):
             side = "" if i < table.left else ' class="right-hand"'
@@ -121,34 +105,34 @@ def _table(table: Table) -> str:
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: b.Picture) -> str:
     from headwork.render.diagram import draw
 
     return f'<figure class="picture">{draw(picture.diagram).svg()}</figure>'
 
 
-def _heat(heat: Heat) -> str:
+def _heat(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
     return f'<figure class="heat">{heat_map(heat.equation, heat.first_index).svg()}</figure>'
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: b.Finding) -> str:
     said = f'<b>{escape(finding.name)}</b>: <span class="verdict-{finding.verdict}">{escape(finding.text)}</span>'
     return f'<div class="finding"><p>{said}</p>' + "".join(map(block_html, finding.inside)) + "</div>"
 
 
-BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
-    Title: lambda block: f"<h1>{escape(block.text)}</h1>",
-    Heading: lambda block: f"<h2>{escape(block.text)}</h2>",
-    Question: lambda block: f'<p class="question"><b>({escape(block.label)})</b> {_prose(block.text)}</p>',
-    Paragraph: lambda block: f'<p class="{block.kind}">{_prose(block.text)}</p>',
-    Flow: _flow,
-    Display: _display,
-    Entries: _entries,
-    Table: _table,
-    Picture: _picture,
-    Heat: _heat,
-    Finding: _finding,
-    Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',
+BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
+    b.Title: lambda block: f"<h1>{escape(block.text)}</h1>",
+    b.Heading: lambda block: f"<h2>{escape(block.text)}</h2>",
+    b.Question: lambda block: f'<p class="question"><b>({escape(block.label)})</b> {_prose(block.text)}</p>',
+    b.Paragraph: lambda block: f'<p class="{block.kind}">{_prose(block.text)}</p>',
+    b.Flow: _flow,
+    b.Display: _display,
+    b.Entries: _entries,
+    b.Table: _table,
+    b.Picture: _picture,
+    b.Heat: _heat,
+    b.Finding: _finding,
+    b.Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',
 }

@@ -4,22 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headwork.maths import Prose, width
-from headwork.render.blocks import (
-    Block,
-    Display,
-    Entries,
-    Finding,
-    Flow,
-    Heading,
-    Heat,
-    Paragraph,
-    Picture,
-    Question,
-    Space,
-    Table,
-    Title,
-)
-from headwork.render.latex_maths import escaped, latex, sentence, unknown
+from headwork.render import blocks as b
+from headwork.render.latex_maths import aligned, escaped, latex, sentence, unknown
 from headwork.render.picture_text import picture_sections
 
 LAYOUT = {"room": 78}  # characters that fit on a line of A4
@@ -35,12 +21,12 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 """
 
 
-def document(blocks: Iterable[Block]) -> str:
+def document(blocks: Iterable[b.Block]) -> str:
     """The whole document."""
     body = ""
     for block in blocks:
         # A display belongs to the paragraph before it: an empty line would leave a gap.
-        body += ("\n" if isinstance(block, Display) else "\n\n") + BLOCKS[type(block)](block)
+        body += ("\n" if isinstance(block, b.Display) else "\n\n") + BLOCKS[type(block)](block)
     return f"{_PREAMBLE}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
 
 
@@ -56,7 +42,7 @@ def _prose(prose: Prose) -> str:
     return sentence(prose, escaped)
 
 
-def _paragraph(paragraph: Paragraph) -> str:
+def _paragraph(paragraph: b.Paragraph) -> str:
     text = _prose(paragraph.text)
     if paragraph.kind in ("note", "aside"):
         return rf"{{\small {text}\par}}"
@@ -65,7 +51,7 @@ def _paragraph(paragraph: Paragraph) -> str:
     return rf"\emph{{Claim.}} {text}" if paragraph.kind == "claim" else text
 
 
-def _flow(flow: Flow) -> str:
+def _flow(flow: b.Flow) -> str:
     return (
         r"\begin{flushleft}\lineskip=6pt\lineskiplimit=3pt"
         + "\n"
@@ -74,22 +60,17 @@ def _flow(flow: Flow) -> str:
     )
 
 
-def _display(display: Display) -> str:
-    rows = []
-    for line in display.lines:
-        left = "" if line.left is None else latex(line.left)
-        right = " ".join(latex(piece).strip() for piece in line.pieces)
-        remark = rf" \qquad \text{{{_prose(line.remark)}}}" if line.remark else ""
-        rows.append(f"{left} &{right}{remark}")
+def _display(display: b.Display) -> str:
+    rows = [aligned(line, lambda remark: rf"\text{{{_prose(remark)}}}") for line in display.lines]
     return "\\begin{align*}\n" + " \\\\*\n".join(rows) + "\n\\end{align*}"
 
 
-def _entries(entries: Entries) -> str:
+def _entries(entries: b.Entries) -> str:
     lines = [rf"\hangindent=3em\hangafter=1 ${latex(item)}$\par" for item in entries.items]
     return "{\\small\\raggedright\\parskip=2pt\n" + "\n".join(lines) + "\n}"
 
 
-def _table(table: Table) -> str:
+def _table(table: b.Table) -> str:
     columns = zip(*table.rows, strict=True)
     kinds = [_column(list(cells), i < table.left) for i, cells in enumerate(columns)]
     rows = [" & ".join(map(_prose, row)) + r" \\" for row in table.rows]
@@ -108,34 +89,34 @@ def _column(cells: list[Prose], flush_left: bool) -> str:
     return "l" if flush_left else "r"
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: b.Picture) -> str:
     """Without a drawing package the graph stands as its steps, head by head."""
     if not picture.asked:
         return ""
     blocks = []
     for heading, lines in picture_sections(picture.diagram):
         title = rf"\emph{{{escaped(heading)}}}\par\nobreak" + "\n" if heading else ""
-        blocks.append(title + _entries(Entries(tuple(lines))))
+        blocks.append(title + _entries(b.Entries(tuple(lines))))
     return "\n\n".join(blocks)
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: b.Finding) -> str:
     inside = "\n\n".join(BLOCKS[type(block)](block) for block in finding.inside)
     said = rf"\textbf{{{escaped(finding.name)}}}: {escaped(finding.text)}\par"
     return said + (f"\n\\begin{{quote}}\n{inside}\n\\end{{quote}}" if inside else "")
 
 
-BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
-    Title: lambda block: rf"{{\LARGE\bfseries {escaped(block.text)}\par}}",
-    Heading: lambda block: rf"\section*{{{escaped(block.text)}}}",
-    Question: lambda block: rf"\medskip\textbf{{({escaped(block.label)})}} {_prose(block.text)}",
-    Paragraph: _paragraph,
-    Flow: _flow,
-    Display: _display,
-    Entries: _entries,
-    Table: _table,
-    Picture: _picture,
-    Heat: lambda block: "",  # needs colour, which plain LaTeX has not; the numbers stand above it
-    Finding: _finding,
-    Space: lambda space: rf"\vspace*{{{0.9 * space.lines:.1f}cm}}",
+BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
+    b.Title: lambda block: rf"{{\LARGE\bfseries {escaped(block.text)}\par}}",
+    b.Heading: lambda block: rf"\section*{{{escaped(block.text)}}}",
+    b.Question: lambda block: rf"\medskip\textbf{{({escaped(block.label)})}} {_prose(block.text)}",
+    b.Paragraph: _paragraph,
+    b.Flow: _flow,
+    b.Display: _display,
+    b.Entries: _entries,
+    b.Table: _table,
+    b.Picture: _picture,
+    b.Heat: lambda block: "",  # needs colour, which plain LaTeX has not; the numbers stand above it
+    b.Finding: _finding,
+    b.Space: lambda space: rf"\vspace*{{{0.9 * space.lines:.1f}cm}}",
 }

@@ -4,23 +4,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwork.maths import (
-    BLANK,
-    TRANSPOSED,
-    Above,
-    Below,
-    Gap,
-    Grid,
-    Letter,
-    Maths,
-    Number,
-    Prose,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    Words,
-)
+from headwork import maths as m
+from headwork.render.blocks import Aligned
 
 # Characters that stand for themselves in our text and for a command in LaTeX.
 _COMMANDS = {
@@ -66,7 +51,7 @@ _GREEK = dict(
 )
 
 
-def latex(maths: Maths) -> str:
+def latex(maths: m.Maths) -> str:
     """The formula in LaTeX, without the signs that switch to mathematics and back."""
     return NODES[type(maths)](maths)
 
@@ -78,7 +63,7 @@ def symbol(character: str) -> str:
     return _COMMANDS.get(character, character)
 
 
-def _letter(letter: Letter) -> str:
+def _letter(letter: m.Letter) -> str:
     base = letter.text.rstrip("′")
     primes = "'" * (len(letter.text) - len(base))
     if len(base) == 1:
@@ -86,66 +71,73 @@ def _letter(letter: Letter) -> str:
     return rf"\mathrm{{{''.join(map(symbol, base))}}}{primes}"
 
 
-def _number(number: Number) -> str:
+def _number(number: m.Number) -> str:
     return "".join(map(symbol, number.text)).replace(",", "{,}")
 
 
-def _gap(gap: Gap) -> str:
+def _gap(gap: m.Gap) -> str:
     return rf"\phantom{{{gap.text}}}"
 
 
-def _words(words: Words) -> str:
-    if words == TRANSPOSED:
+def _words(words: m.Words) -> str:
+    if words == m.TRANSPOSED:
         return r"\top"
-    if words == BLANK:
+    if words == m.BLANK:
         return r"\underline{\qquad}"
     return rf"\text{{{escaped(words.text)}}}"
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: m.Grid) -> str:
     columns = "r" * len(grid.rows[0])
     rows = r" \\ ".join(" & ".join(map(latex, row)) for row in grid.rows)
     return rf"\left[\begin{{array}}{{{columns}}} {rows} \end{{array}}\right]"
 
 
 def _scripted(mark: str) -> Callable[[Any], str]:
-    def scripted(node: Below | Above) -> str:
+    def scripted(node: m.Below | m.Above) -> str:
         base = latex(node.base)
-        if not isinstance(node.base, Letter | Number):
+        if not isinstance(node.base, m.Letter | m.Number):
             base = f"{{{base}}}"
         return f"{base.rstrip()}{mark}{{{latex(node.script).rstrip()}}}"
 
     return scripted
 
 
-NODES: Mapping[type[Maths], Callable[[Any], str]] = {
-    Letter: _letter,
-    Number: _number,
-    Sign: lambda sign: "".join(map(symbol, sign.text)),
-    Words: _words,
-    Gap: _gap,
-    Row: lambda row: "".join(_spaced(row.items)),
-    Below: _scripted("_"),
-    Above: _scripted("^"),
-    Ratio: lambda ratio: rf"\frac{{{latex(ratio.over)}}}{{{latex(ratio.under)}}}",
-    RootOf: lambda root: rf"\sqrt{{{latex(root.of)}}}",
-    Grid: _grid,
+NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
+    m.Letter: _letter,
+    m.Number: _number,
+    m.Sign: lambda sign: "".join(map(symbol, sign.text)),
+    m.Words: _words,
+    m.Gap: _gap,
+    m.Row: lambda row: "".join(_spaced(row.items)),
+    m.Below: _scripted("_"),
+    m.Above: _scripted("^"),
+    m.Ratio: lambda ratio: rf"\frac{{{latex(ratio.over)}}}{{{latex(ratio.under)}}}",
+    m.RootOf: lambda root: rf"\sqrt{{{latex(root.of)}}}",
+    m.Grid: _grid,
 }
 
 _RELATIONS = "=≈+−|…"
 
 
-def _spaced(items: tuple[Maths, ...]) -> list[str]:
+def _spaced(items: tuple[m.Maths, ...]) -> list[str]:
     """Signs with spaces around them, so that the source reads like the formula; not the minus of a number."""
     return [
         f" {latex(item).strip()} "
-        if isinstance(item, Sign) and item.text in _RELATIONS and (i or item.text != "−")
+        if isinstance(item, m.Sign) and item.text in _RELATIONS and (i or item.text != "−")
         else latex(item)
         for i, item in enumerate(items)
     ]
 
 
-def sentence(prose: Prose, text: Callable[[str], str], opening: str = "$", closing: str = "$") -> str:
+def aligned(line: Aligned, remark: Callable[[m.Prose], str]) -> str:
+    """A line of a display, with an & before its relation and its remark as `remark` writes it."""
+    left = "" if line.left is None else latex(line.left)
+    right = " ".join(latex(piece).strip() for piece in line.pieces)
+    return f"{left} &{right}" + (rf" \qquad {remark(line.remark)}" if line.remark else "")
+
+
+def sentence(prose: m.Prose, text: Callable[[str], str], opening: str = "$", closing: str = "$") -> str:
     """A sentence: its words as `text` writes them, its formulas between dollar signs."""
     return "".join(
         text(piece) if isinstance(piece, str) else f"{opening}{latex(piece).strip()}{closing}" for piece in prose

@@ -18,7 +18,7 @@ def numbered() -> Iterator[str]:
 class Layout:
     """`room` is how many characters fit on a line, None where a line may be of any width; `measure` counts them."""
 
-    style: Style
+    style: Style = field(default_factory=Style)
     room: int | None = None
     measure: Callable[[Maths], int] = width
     notation: Notation = PLAIN

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from headwork import working as w
 from headwork.maths import Maths, Number, Prose, Row, Sign, Words, bracketed, listed, related
 from headwork.notation import Name
 from headwork.readings.shapes import shape_maths, size_maths
+from headwork.render import blocks as b
 from headwork.render.arithmetic import arithmetic_display
-from headwork.render.blocks import (
-    Aligned,
-    Block,
-    Display,
-    Entries,
-    Flow,
-    Heading,
-    Heat,
-    Paragraph,
-    Picture,
-    Question,
-    Space,
-    Table,
-    Title,
-)
 from headwork.render.cells import Style, figures, grid
 from headwork.render.equations import equation_display, unfilled_display
 from headwork.render.formula import made_of
@@ -32,24 +19,6 @@ from headwork.render.layout import Layout, numbered
 from headwork.render.matrices import columns_that_fit
 from headwork.render.pointing import pointed_at
 from headwork.render.prose import read_prose
-from headwork.working import (
-    Argument,
-    Arithmetic,
-    Counts,
-    Derivation,
-    Diagram,
-    Equation,
-    Line,
-    MomentsTable,
-    Near,
-    PartWorking,
-    ProblemWorking,
-    Room,
-    Samples,
-    Shapes,
-    Unfilled,
-    Working,
-)
 
 if TYPE_CHECKING:
     from headwork.proofs import Proof
@@ -58,101 +27,102 @@ if TYPE_CHECKING:
 MOST_NOTES = 8  # a page of saturated weights makes its point with the first few
 
 
-def page(working: Working, *, exact: bool = False, **how: Any) -> Iterator[Block]:
+def page(working: w.Working, *, exact: bool = False, **how: Any) -> Iterator[b.Block]:
     """The blocks of a whole working. `how` it is laid out beyond its own notation: see `Layout`."""
-    yield Title(working.title)
+    yield b.Title(working.title)
     keys = numbered()
     for number, problem in enumerate(working.problems, 1):
         if len(working.problems) > 1:
-            yield Heading(f"{number}. {problem.problem.title}")
+            yield b.Heading(f"{number}. {problem.problem.title}")
         yield from problem_blocks(problem, layout_of(problem, exact=exact, keys=keys, **how))
 
 
-def layout_of(worked: ProblemWorking, *, exact: bool = False, **how: Any) -> Layout:
+def shown_blocks(thing: Any, **how: Any) -> Iterable[b.Block]:
+    """A working, a problem, a line or a proof that stands for itself."""
+    if isinstance(thing, w.Working):
+        return page(thing, **how)
+    if isinstance(thing, w.ProblemWorking):
+        return problem_blocks(thing, layout_of(thing, **how))
+    return line_blocks(thing, Layout(**how)) if isinstance(thing, w.Line) else proof_blocks(thing)
+
+
+def layout_of(worked: w.ProblemWorking, *, exact: bool = False, **how: Any) -> Layout:
     """A problem's own layout."""
     style = Style(worked.problem.places, exact)
     return Layout(style, notation=worked.notation, causal=worked.problem.mask == "causal", **how)
 
 
-def problem_blocks(worked: ProblemWorking, layout: Layout) -> Iterator[Block]:
+def problem_blocks(worked: w.ProblemWorking, layout: Layout) -> Iterator[b.Block]:
     names = names_on(worked)
     if worked.problem.text:
-        yield Paragraph(read_prose(worked.problem.text, names))
+        yield b.Paragraph(read_prose(worked.problem.text, names))
     if worked.given:
-        yield Flow(tuple(_named(equation, layout) for equation in worked.given))
+        yield b.Flow(tuple(_named(equation, layout) for equation in worked.given))
     if worked.picture:
-        yield Picture(worked.picture, asked=False)
+        yield b.Picture(worked.picture, asked=False)
     for part in worked.parts:
         yield from part_blocks(part, layout, names)
 
 
-def names_on(worked: ProblemWorking) -> frozenset[str]:
+def names_on(worked: w.ProblemWorking) -> frozenset[str]:
     """Letters that are names on this page, and so are set as such in its sentences."""
-    tables = (line.rows for part in worked.parts for line in part.lines if isinstance(line, Shapes | Diagram))
+    tables = (line.rows for part in worked.parts for line in part.lines if isinstance(line, w.Shapes | w.Diagram))
     equations = chain(worked.given, *(part.steps for part in worked.parts), *tables)
     return frozenset("QKVX") | {equation.name.base for equation in equations if len(equation.name.base) == 1}
 
 
-def part_blocks(worked: PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[Block]:
+def part_blocks(worked: w.PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[b.Block]:
     part = worked.part
     if part.label:
-        yield Question(part.label, read_prose(part.text, names))
+        yield b.Question(part.label, read_prose(part.text, names))
     for line in worked.lines:
         yield from line_blocks(line, layout)
     if part.answer:
-        yield Paragraph(read_prose(part.answer, names), "answer")
+        yield b.Paragraph(read_prose(part.answer, names), "answer")
 
 
-def line_blocks(line: Line, layout: Layout) -> Iterator[Block]:
-    yield from LINES[type(line)](line, layout)
+def line_blocks(line: w.Line, layout: Layout) -> Iterable[b.Block]:
+    return LINES[type(line)](line, layout)
 
 
-def _named(equation: Equation, layout: Layout) -> Maths:
+def _named(equation: w.Equation, layout: Layout) -> Maths:
     assert equation.value is not None
     matrix, _ = grid(equation.value, layout.style)
     return Row((equation.name.maths, Sign("="), matrix))
 
 
-def _equation(equation: Equation, layout: Layout) -> Iterator[Block]:
+def _equation(equation: w.Equation, layout: Layout) -> Iterator[b.Block]:
     key = next(layout.keys)
     display = equation_display(equation, layout, key)
     if layout.pointing:
         how = tuple(pointed_at(equation, key, layout.notation, layout.style, causal=layout.causal))
-        display = Display(display.lines, equation, key, how)
+        display = b.Display(display.lines, equation, key, how)
     yield display
-    yield from (Paragraph(_near(near), "note") for near in equation.near[:MOST_NOTES])
+    yield from (b.Paragraph(_near(near), "note") for near in equation.near[:MOST_NOTES])
     if (more := len(equation.near) - MOST_NOTES) > 0:
-        yield Paragraph((f"and {more} more like these",), "note")
+        yield b.Paragraph((f"and {more} more like these",), "note")
     if equation.role == "weights" and equation.value is not None and not equation.given:
-        yield Heat(equation, layout.notation.first_index)
+        yield b.Heat(equation, layout.notation.first_index)
 
 
-def _near(near: Near) -> Prose:
+def _near(near: w.Near) -> Prose:
     """weights_0[0,1] is not 1 but 1 − 1.65·10⁻⁶²"""
     distance = figures(near.distance, 3)
     value = distance if near.whole == 0 else Row((Number("1"), Sign("−"), distance))
     return (near.name.maths, f" is not {near.whole} but ", value)
 
 
-def _arithmetic(line: Arithmetic, layout: Layout) -> Iterator[Block]:
-    yield arithmetic_display(line, layout.style)
-
-
-def _shapes(line: Shapes, layout: Layout) -> Iterator[Block]:
+def _shapes(line: w.Shapes, layout: Layout) -> Iterator[b.Block]:
     rows = [((e.name.maths,), _made(e, "given"), (shape_maths(e.shape),)) for e in line.rows]
-    yield Table((("step",), ("made of",), ("shape",)), tuple(rows), left=3)
+    yield b.Table((("step",), ("made of",), ("shape",)), tuple(rows), left=3)
 
 
-def _made(equation: Equation, otherwise: str) -> Prose:
+def _made(equation: w.Equation, otherwise: str) -> Prose:
     made = made_of(equation)
     return (otherwise,) if made is None else (made,)
 
 
-def _diagram(line: Diagram, layout: Layout) -> Iterator[Block]:
-    yield Picture(line, asked=True)
-
-
-def _counts(line: Counts, layout: Layout) -> Iterator[Block]:
+def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
     header: tuple[Prose, ...] = (*(("step",), ("made of",)), *((sign,) for sign in ("×", "+", "÷", "exp", "bytes")))
     rows: list[tuple[Prose, ...]] = []
     for equation, each, times in line.rows:
@@ -161,9 +131,9 @@ def _counts(line: Counts, layout: Layout) -> Iterator[Block]:
     rows.append((("total",), (), *_count_cells(line.total)))
     everything = [list(range(len(header)))]
     for columns in everything if layout.room is None else columns_that_fit((header, *rows), layout.room):
-        yield Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)
-    yield Paragraph(("Operations in all: ", _total(line.total.operations(line.convention)), "."), "line")
-    yield Paragraph(line.convention.text, "aside")
+        yield b.Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)
+    yield b.Paragraph(("Operations in all: ", _total(line.total.operations(line.convention)), "."), "line")
+    yield b.Paragraph(line.convention.text, "aside")
 
 
 def _count_cells(count: Count) -> tuple[Prose, ...]:
@@ -180,7 +150,7 @@ def _total(size: Any) -> Maths:
     return size_maths(sympy.factor_terms(sympy.expand(size)))
 
 
-def _moments(line: MomentsTable, layout: Layout) -> Iterator[Block]:
+def _moments(line: w.MomentsTable, layout: Layout) -> Iterator[b.Block]:
     from headwork.readings.algebra import algebra
 
     rows: list[tuple[Prose, ...]] = []
@@ -188,14 +158,10 @@ def _moments(line: MomentsTable, layout: Layout) -> Iterator[Block]:
         mean, variance = (("?",) if m is None else (algebra(m),) for m in (moment.mean, moment.variance))
         rows.append(((equation.name.maths,), _made(equation, "drawn"), mean, variance, moment.why_not))
     header = (("step",), ("made of",), ("mean",), ("variance",), ("remark",))
-    yield Table(header, tuple(rows), left=5)
+    yield b.Table(header, tuple(rows), left=5)
 
 
-def _derivation(line: Derivation, layout: Layout) -> Iterator[Block]:
-    yield Display(tuple(Aligned(s.left, (related("=", s.right),), s.because) for s in line.lines))
-
-
-def _samples(line: Samples, layout: Layout) -> Iterator[Block]:
+def _samples(line: w.Samples, layout: Layout) -> Iterator[b.Block]:
     dot = Row((Name("Var").maths, bracketed(Row((Name("q").maths, Sign("·"), Name("k").maths)), "[", "]")))
     header: tuple[Prose, ...] = (
         *((Name("D").maths,), (dot,), ("sampled",)),
@@ -208,53 +174,49 @@ def _samples(line: Samples, layout: Layout) -> Iterator[Block]:
         )
         for s in line.rows
     ]
-    yield Table(header, tuple(rows), left=0)
+    yield b.Table(header, tuple(rows), left=0)
 
 
-def _argument(line: Argument, layout: Layout) -> Iterator[Block]:
-    yield Paragraph(line.claim, "claim")
+def _argument(line: w.Argument, layout: Layout) -> Iterator[b.Block]:
+    yield b.Paragraph(line.claim, "claim")
     yield from proof_blocks(line.proof)
 
 
-def proof_blocks(proof: Proof) -> Iterator[Block]:
+def proof_blocks(proof: Proof) -> Iterator[b.Block]:
     """The lemmas entry by entry, and what follows from them; or the first entry where the two sides differ."""
     from headwork.readings.algebra import algebra
 
     for lemma in proof.lemmas:
         if lemma.holds:
-            yield Paragraph((lemma.name.maths, ", entry by entry, on both sides:"), "line")
-            yield Entries(tuple(Row((e.name.maths, Sign("="), algebra(e.right))) for e in lemma.entries))
+            yield b.Paragraph((lemma.name.maths, ", entry by entry, on both sides:"), "line")
+            yield b.Entries(tuple(Row((e.name.maths, Sign("="), algebra(e.right))) for e in lemma.entries))
     if proof.holds:
         names = listed(name.maths for name in proof.claimed)
-        yield Paragraph(("So both give the same ", *names, ", whatever the numbers. ∎"), "line")
+        yield b.Paragraph(("So both give the same ", *names, ", whatever the numbers. ∎"), "line")
         return
     difference = proof.first_difference
     assert difference is not None
     one, other = difference.example
-    yield Paragraph(("They differ, first in ", difference.name.maths, ":"), "line")
+    yield b.Paragraph(("They differ, first in ", difference.name.maths, ":"), "line")
     sides = (("left: ", difference.left), ("right: ", difference.right))
-    yield Entries(tuple(Row((Words(side), algebra(expression))) for side, expression in sides))
-    yield Paragraph((f"For instance, with small numbers, {one} on the left and {other} on the right.",), "line")
+    yield b.Entries(tuple(Row((Words(side), algebra(expression))) for side, expression in sides))
+    yield b.Paragraph((f"For instance, with small numbers, {one} on the left and {other} on the right.",), "line")
 
 
-def _unfilled(line: Unfilled, layout: Layout) -> Iterator[Block]:
-    yield unfilled_display(line)
+def _derivation(line: w.Derivation) -> b.Display:
+    return b.Display(tuple(b.Aligned(s.left, (related("=", s.right),), s.because) for s in line.lines))
 
 
-def _room(line: Room, layout: Layout) -> Iterator[Block]:
-    yield Space(line.lines)
-
-
-LINES: Mapping[type[Line], Callable[[Any, Layout], Iterator[Block]]] = {
-    Equation: _equation,
-    Arithmetic: _arithmetic,
-    Shapes: _shapes,
-    Diagram: _diagram,
-    Counts: _counts,
-    MomentsTable: _moments,
-    Derivation: _derivation,
-    Samples: _samples,
-    Argument: _argument,
-    Unfilled: _unfilled,
-    Room: _room,
+LINES: Mapping[type[w.Line], Callable[[Any, Layout], Iterable[b.Block]]] = {
+    w.Equation: _equation,
+    w.Arithmetic: lambda line, layout: [arithmetic_display(line, layout.style)],
+    w.Shapes: _shapes,
+    w.Diagram: lambda line, layout: [b.Picture(line, asked=True)],
+    w.Counts: _counts,
+    w.MomentsTable: _moments,
+    w.Derivation: lambda line, layout: [_derivation(line)],
+    w.Samples: _samples,
+    w.Argument: _argument,
+    w.Unfilled: lambda line, layout: [unfilled_display(line)],
+    w.Room: lambda line, layout: [b.Space(line.lines)],
 }

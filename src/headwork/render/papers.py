@@ -3,36 +3,21 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from headwork.working import (
-    Argument,
-    Arithmetic,
-    Counts,
-    Derivation,
-    Diagram,
-    Equation,
-    Line,
-    Operand,
-    PartWorking,
-    ProblemWorking,
-    Room,
-    Shapes,
-    Unfilled,
-    Working,
-)
+from headwork import working as w
 
 FEWEST = 4  # lines of room that any question gets
 
 
-def blank(working: Working) -> Working:
+def blank(working: w.Working) -> w.Working:
     """A question paper: what is given, what is asked, and room to write. No answer is left anywhere in it."""
-    return _each_part(working, lambda worked: _emptied(worked, (Room(_room(worked.lines)),)))
+    return _each_part(working, lambda worked: _emptied(worked, (w.Room(_room(worked.lines)),)))
 
 
-def fade(working: Working, steps: int) -> Working:
+def fade(working: w.Working, steps: int) -> w.Working:
     """The first so many steps worked; of the others the name and an empty place for every number."""
     left = steps
 
-    def faded(worked: PartWorking) -> PartWorking:
+    def faded(worked: w.PartWorking) -> w.PartWorking:
         nonlocal left
         kept = worked.lines[:left]
         rest = worked.lines[left:]
@@ -41,75 +26,75 @@ def fade(working: Working, steps: int) -> Working:
         empty = [line if _given(line) else _unfilled(line) for line in rest]
         if not rest and (worked.lines or left):
             return worked
-        return _emptied(worked, (*kept, *empty, *([] if rest else [Room(FEWEST)])))
+        return _emptied(worked, (*kept, *empty, *([] if rest else [w.Room(FEWEST)])))
 
     return _each_part(working, faded)
 
 
-def answers_only(working: Working) -> Working:
+def answers_only(working: w.Working) -> w.Working:
     """The key: what was asked for, without the way there."""
 
-    def key(worked: PartWorking) -> PartWorking:
+    def key(worked: w.PartWorking) -> w.PartWorking:
         return dataclasses.replace(worked, lines=tuple(map(_answer, worked.answers)))
 
     kept = _each_part(working, key)
     return dataclasses.replace(kept, problems=tuple(dataclasses.replace(p, given=()) for p in kept.problems))
 
 
-def _each_part(working: Working, change: Callable[[PartWorking], PartWorking]) -> Working:
-    problems: list[ProblemWorking] = []
+def _each_part(working: w.Working, change: Callable[[w.PartWorking], w.PartWorking]) -> w.Working:
+    problems: list[w.ProblemWorking] = []
     for problem in working.problems:
         parts = tuple(change(part) for part in problem.parts)
         problems.append(dataclasses.replace(problem, parts=parts, picture=None))
     return dataclasses.replace(working, problems=tuple(problems))
 
 
-def _emptied(worked: PartWorking, lines: tuple[Line, ...]) -> PartWorking:
+def _emptied(worked: w.PartWorking, lines: tuple[w.Line, ...]) -> w.PartWorking:
     """The part without its written answer, its steps and its key."""
     part = dataclasses.replace(worked.part, answer="")
-    return PartWorking(part, lines, ())
+    return w.PartWorking(part, lines, ())
 
 
-def _room(lines: Iterable[Line]) -> int:
+def _room(lines: Iterable[w.Line]) -> int:
     """About as many lines as the working takes by hand."""
     return max(FEWEST, sum(_height(line) for line in lines))
 
 
-def _height(line: Line) -> int:
-    if isinstance(line, Equation):
+def _height(line: w.Line) -> int:
+    if isinstance(line, w.Equation):
         rows = line.shape[-2] if line.shape and isinstance(line.shape[-2], int) else 1
         return 1 + min(rows, 8)
-    if isinstance(line, Shapes | Counts):
+    if isinstance(line, w.Shapes | w.Counts):
         return len(line.rows) + 1
-    if isinstance(line, Derivation):
+    if isinstance(line, w.Derivation):
         return len(line.lines) + 1
-    return 12 if isinstance(line, Diagram | Argument) else 3
+    return 12 if isinstance(line, w.Diagram | w.Argument) else 3
 
 
-def _given(line: Line) -> bool:
-    return isinstance(line, Equation) and line.given and line.value is not None
+def _given(line: w.Line) -> bool:
+    return isinstance(line, w.Equation) and line.given and line.value is not None
 
 
-def _unfilled(line: Line) -> Line:
-    if isinstance(line, Equation) and line.value is not None:
-        return Unfilled(dataclasses.replace(line, value=None, near=(), operands=_bare(line)))
-    if isinstance(line, Arithmetic):
-        return Unfilled(dataclasses.replace(line, terms=()))
-    return Room(_height(line))
+def _unfilled(line: w.Line) -> w.Line:
+    if isinstance(line, w.Equation) and line.value is not None:
+        return w.Unfilled(dataclasses.replace(line, value=None, near=(), operands=_bare(line)))
+    if isinstance(line, w.Arithmetic):
+        return w.Unfilled(dataclasses.replace(line, terms=()))
+    return w.Room(_height(line))
 
 
-def _answer(line: Line) -> Line:
+def _answer(line: w.Line) -> w.Line:
     """The result, without the numbers that led to it."""
-    if isinstance(line, Equation):
+    if isinstance(line, w.Equation):
         return dataclasses.replace(line, operands=_bare(line))
-    if isinstance(line, Arithmetic):
+    if isinstance(line, w.Arithmetic):
         return dataclasses.replace(line, terms=())
-    if isinstance(line, Derivation):
-        return Derivation(line.lines[-1:])
-    if isinstance(line, Argument) and line.proof.holds:
-        return Argument(line.claim, dataclasses.replace(line.proof, lemmas=()))
+    if isinstance(line, w.Derivation):
+        return w.Derivation(line.lines[-1:])
+    if isinstance(line, w.Argument) and line.proof.holds:
+        return w.Argument(line.claim, dataclasses.replace(line.proof, lemmas=()))
     return line
 
 
-def _bare(line: Equation) -> tuple[Operand, ...]:
+def _bare(line: w.Equation) -> tuple[w.Operand, ...]:
     return tuple(dataclasses.replace(operand, value=None) for operand in line.operands)

@@ -8,28 +8,12 @@ from typing import Any
 from headwork.inline import inline, sentence
 from headwork.maths import Maths
 from headwork.readings.shapes import shape_text
-from headwork.render.blocks import (
-    Aligned,
-    Block,
-    Display,
-    Entries,
-    Finding,
-    Flow,
-    Heading,
-    Heat,
-    Paragraph,
-    Picture,
-    Question,
-    Space,
-    Table,
-    Title,
-)
-from headwork.render.cells import Style
+from headwork.render import blocks as b
 from headwork.render.formula import formula
 from headwork.render.layout import Layout
 from headwork.render.matrices import Lines, beside, drawn, holds_matrix, table, width
-from headwork.render.page import layout_of, line_blocks, page, part_blocks, problem_blocks, proof_blocks
-from headwork.working import Equation, Line, PartWorking, ProblemWorking, Working
+from headwork.render.page import line_blocks, page, part_blocks, shown_blocks
+from headwork.working import Equation, Line, PartWorking, Working
 
 WIDTH = 100
 MARGIN, DEEP = 4, 6  # what is worked stands in from the question, matrices further
@@ -55,18 +39,18 @@ class Passage:
 LAYOUT = on_lines(WIDTH)
 
 
-def document(blocks: Iterable[Block]) -> str:
+def document(blocks: Iterable[b.Block]) -> str:
     """The whole page as plain text."""
     return "".join(streamed(blocks))
 
 
-def streamed(blocks: Iterable[Block]) -> Iterator[str]:
+def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
     return (f"{line}\n" for piece in pieces(blocks) for line in piece.lines)
 
 
-def pieces(blocks: Iterable[Block], room: int = WIDTH) -> Iterator[Passage]:
+def pieces(blocks: Iterable[b.Block], room: int = WIDTH) -> Iterator[Passage]:
     """The page piece by piece, with an empty line before each block but those that belong to the one above."""
-    before: Block | None = None
+    before: b.Block | None = None
     for block in blocks:
         found = list(BLOCKS[type(block)](block, room))
         if found and before is not None and not _belongs(block, before):
@@ -75,13 +59,13 @@ def pieces(blocks: Iterable[Block], room: int = WIDTH) -> Iterator[Passage]:
         before = block if found else before
 
 
-def _belongs(block: Block, before: Block) -> bool:
+def _belongs(block: b.Block, before: b.Block) -> bool:
     """A note to the display that it is about, entries to the sentence that announces them, findings to their part."""
-    if isinstance(block, Paragraph):
-        return block.kind == "note" or (block.kind == "line" and isinstance(before, Question))
-    if isinstance(block, Entries):
-        return isinstance(before, Paragraph)
-    return isinstance(block, Space) or (isinstance(block, Finding) and not isinstance(before, Heading))
+    if isinstance(block, b.Paragraph):
+        return block.kind == "note" or (block.kind == "line" and isinstance(before, b.Question))
+    if isinstance(block, b.Entries):
+        return isinstance(before, b.Paragraph)
+    return isinstance(block, b.Space) or (isinstance(block, b.Finding) and not isinstance(before, b.Heading))
 
 
 def working_pieces(working: Working, room: int, *, exact: bool = False) -> Iterator[Passage]:
@@ -90,38 +74,22 @@ def working_pieces(working: Working, room: int, *, exact: bool = False) -> Itera
 
 def lines_pieces(lines: Iterable[Line], room: int) -> Iterator[Passage]:
     """Lines that stand for themselves, one after the other."""
-    layout = Layout(Style(), **on_lines(room))
+    layout = Layout(**on_lines(room))
     return pieces((block for line in lines for block in line_blocks(line, layout)), room)
 
 
 def part_text(worked: PartWorking, layout: Layout) -> str:
     """The lines of one part, without its heading."""
-    return document(block for block in part_blocks(worked, layout) if not isinstance(block, Question)).strip("\n")
+    return document(block for block in part_blocks(worked, layout) if not isinstance(block, b.Question)).strip("\n")
 
 
 def shown_text(thing: object) -> str:
     """A line, a problem, a proof or a whole working as a shell shows it."""
-    from headwork.proofs import Proof
-
-    if isinstance(thing, Working):
-        return document(page(thing, **on_lines(WIDTH)))
-    if isinstance(thing, ProblemWorking):
-        return document(problem_blocks(thing, layout_of(thing, **on_lines(WIDTH)))).strip("\n")
-    if isinstance(thing, Proof):
-        return document(proof_blocks(thing)).strip("\n")
-    assert isinstance(thing, Line)
-    return document(line_blocks(thing, Layout(Style(), **on_lines(WIDTH)))).strip("\n")
+    text = document(shown_blocks(thing, **on_lines(WIDTH)))
+    return text if isinstance(thing, Working) else text.strip("\n")
 
 
-def _title(title: Title, room: int) -> Iterator[Passage]:
-    yield Passage([title.text, "═" * len(title.text)], "title")
-
-
-def _heading(heading: Heading, room: int) -> Iterator[Passage]:
-    yield Passage([heading.text, "─" * len(heading.text)], "problem")
-
-
-def _question(question: Question, room: int) -> Iterator[Passage]:
+def _question(question: b.Question, room: int) -> Iterator[Passage]:
     heading = f"({question.label}) {sentence(question.text)}".strip()
     yield Passage(_wrapped(heading, room, hang=len(question.label) + 3), "part")
 
@@ -136,12 +104,12 @@ PARAGRAPHS: Mapping[str, tuple[int, str]] = {  # how far in, and in which colour
 }
 
 
-def _paragraph(paragraph: Paragraph, room: int) -> Iterator[Passage]:
+def _paragraph(paragraph: b.Paragraph, room: int) -> Iterator[Passage]:
     by, kind = PARAGRAPHS[paragraph.kind]
     yield Passage(_indented(_wrapped(sentence(paragraph.text), room - by), by), kind)
 
 
-def _flow(flow: Flow, room: int) -> Iterator[Passage]:
+def _flow(flow: b.Flow, room: int) -> Iterator[Passage]:
     """The matrices of the problem side by side, as many as fit."""
     rows: list[list[Lines | str]] = [[]]
     for item in flow.items:
@@ -153,7 +121,7 @@ def _flow(flow: Flow, room: int) -> Iterator[Passage]:
         yield Passage([*([""] if i else []), *_indented(beside(*row, gap="   "))], "matrix")
 
 
-def _display(display: Display, room: int) -> Iterator[Passage]:
+def _display(display: b.Display, room: int) -> Iterator[Passage]:
     """Formulas aligned on their relation; lines of matrices alone stand further in, with room above them."""
     plain = [line for line in display.lines if not _is_figure(line)]
     if plain:
@@ -163,11 +131,11 @@ def _display(display: Display, room: int) -> Iterator[Passage]:
         yield Passage([*([""] if i or plain else []), *figure], "matrix")
 
 
-def _is_figure(line: Aligned) -> bool:
+def _is_figure(line: b.Aligned) -> bool:
     return line.left is None and any(map(holds_matrix, line.pieces))
 
 
-def _in_columns(lines: list[Aligned]) -> Lines:
+def _in_columns(lines: list[b.Aligned]) -> Lines:
     lefts = ["" if line.left is None else inline(line.left) for line in lines]
     remarks = [sentence(line.remark) for line in lines]
     middles = [beside(*map(drawn, line.pieces)) for line in lines]
@@ -180,17 +148,17 @@ def _in_columns(lines: list[Aligned]) -> Lines:
     return rows
 
 
-def _entries(entries: Entries, room: int) -> Iterator[Passage]:
+def _entries(entries: b.Entries, room: int) -> Iterator[Passage]:
     lines = [line for item in entries.items for line in _wrapped(inline(item), room - MARGIN - 4, hang=4)]
     yield Passage(_indented(lines, DEEP), "table")
 
 
-def _table(block: Table, room: int) -> Iterator[Passage]:
+def _table(block: b.Table, room: int) -> Iterator[Passage]:
     rows = [[sentence(cell) for cell in row] for row in (block.header, *block.rows)]
     yield Passage(_indented(table(rows, block.left)), "table")
 
 
-def _picture(picture: Picture, room: int) -> Iterator[Passage]:
+def _picture(picture: b.Picture, room: int) -> Iterator[Passage]:
     """Head by head, each arrow on a line of its own with its shape; where it was not asked for, nothing."""
     if picture.asked:
         yield Passage(_indented(picture_lines(picture.diagram.rows)), "table")
@@ -212,15 +180,11 @@ def _arrow(equation: Equation) -> str:
     return f"{inline(formula(equation))} → {equation.name}   ({shape_text(equation.shape)})"
 
 
-def _finding(finding: Finding, room: int) -> Iterator[Passage]:
+def _finding(finding: b.Finding, room: int) -> Iterator[Passage]:
     yield Passage(_indented([f"{finding.name}: {finding.text}"]), finding.verdict)
     for block in finding.inside:
         for piece in BLOCKS[type(block)](block, room - MARGIN):
             yield Passage(_indented(piece.lines), piece.kind)
-
-
-def _space(space: Space, room: int) -> Iterator[Passage]:
-    yield Passage([""] * space.lines, "text")
 
 
 def _wrapped(words: str, room: int, hang: int = 0) -> Lines:
@@ -231,17 +195,17 @@ def _indented(lines: Lines, by: int = MARGIN) -> Lines:
     return [f"{' ' * by}{line}".rstrip() for line in lines]
 
 
-BLOCKS: Mapping[type[Block], Callable[[Any, int], Iterator[Passage]]] = {
-    Title: _title,
-    Heading: _heading,
-    Question: _question,
-    Paragraph: _paragraph,
-    Flow: _flow,
-    Display: _display,
-    Entries: _entries,
-    Table: _table,
-    Picture: _picture,
-    Heat: lambda heat, room: iter(()),  # needs colour; the numbers stand above it
-    Space: _space,
-    Finding: _finding,
+BLOCKS: Mapping[type[b.Block], Callable[[Any, int], Iterable[Passage]]] = {
+    b.Title: lambda title, room: [Passage([title.text, "═" * len(title.text)], "title")],
+    b.Heading: lambda heading, room: [Passage([heading.text, "─" * len(heading.text)], "problem")],
+    b.Question: _question,
+    b.Paragraph: _paragraph,
+    b.Flow: _flow,
+    b.Display: _display,
+    b.Entries: _entries,
+    b.Table: _table,
+    b.Picture: _picture,
+    b.Heat: lambda heat, room: [],  # needs colour; the numbers stand above it
+    b.Space: lambda space, room: [Passage([""] * space.lines, "text")],
+    b.Finding: _finding,
 }

@@ -6,22 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headwork.maths import Prose
-from headwork.render.blocks import (
-    Aligned,
-    Block,
-    Display,
-    Entries,
-    Finding,
-    Flow,
-    Heading,
-    Heat,
-    Paragraph,
-    Picture,
-    Question,
-    Space,
-    Table,
-    Title,
-)
+from headwork.render import blocks as b
 from headwork.render.typst_maths import joined, string, typst_maths
 
 if TYPE_CHECKING:
@@ -48,7 +33,7 @@ _PREAMBLE = """#set document(title: {title})
 """
 
 
-def pdf(blocks: Iterable[Block]) -> bytes:
+def pdf(blocks: Iterable[b.Block]) -> bytes:
     """The page as PDF."""
     return compiled(document(blocks), "pdf")
 
@@ -62,14 +47,14 @@ def compiled(source: str, format: str, ppi: float | None = None) -> bytes:
     return bytes(pages if isinstance(pages, bytes) else pages[0])
 
 
-def document(blocks: Iterable[Block]) -> str:
+def document(blocks: Iterable[b.Block]) -> str:
     """The whole document in Typst's own language; the first block is its title."""
     page = list(blocks)
-    title = page[0].text if page and isinstance(page[0], Title) else ""
+    title = page[0].text if page and isinstance(page[0], b.Title) else ""
     return _PREAMBLE.replace("{title}", string(title)) + "\n" + "\n\n".join(map(_block, page)) + "\n"
 
 
-def _block(block: Block) -> str:
+def _block(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
@@ -103,7 +88,7 @@ def _content(prose: Prose) -> str:
     return f"[{_prose(prose)}]"
 
 
-def _paragraph(paragraph: Paragraph) -> str:
+def _paragraph(paragraph: b.Paragraph) -> str:
     text = _prose(paragraph.text)
     if paragraph.kind == "answer":
         return f"#aside[{text}]"
@@ -112,16 +97,16 @@ def _paragraph(paragraph: Paragraph) -> str:
     return f"_Claim._ {text}" if paragraph.kind == "claim" else text
 
 
-def _flow(flow: Flow) -> str:
+def _flow(flow: b.Flow) -> str:
     items = "#h(1.6em, weak: true)".join(f"#box(inset: (y: 0.3em), $display({typst_maths(i)})$) " for i in flow.items)
     return f"#block(above: 1em, below: 1em)[#set par(leading: 0.3em)\n{items}]"
 
 
-def _display(display: Display) -> str:
+def _display(display: b.Display) -> str:
     return "#steps(\n" + "\n".join(map(_line, display.lines)) + "\n)"
 
 
-def _line(line: Aligned) -> str:
+def _line(line: b.Aligned) -> str:
     left = "[]" if line.left is None else f"$ {typst_maths(line.left)} $"
     right = joined(typst_maths(piece) for piece in line.pieces)
     if not line.remark:  # room to the margin
@@ -129,12 +114,12 @@ def _line(line: Aligned) -> str:
     return f"  {left}, $ {right} $, text(size: 0.9em, fill: luma(30%)){_content(line.remark)},"
 
 
-def _entries(entries: Entries) -> str:
+def _entries(entries: b.Entries) -> str:
     lines = "\n\n".join(f"#par(hanging-indent: 2em, spacing: 0.7em)[${typst_maths(item)}$]" for item in entries.items)
     return f"#block(inset: (left: 1.2em))[#set text(size: 0.9em)\n{lines}\n]"
 
 
-def _table(table: Table) -> str:
+def _table(table: b.Table) -> str:
     align = ", ".join("left" if i < table.left else "right" for i in range(len(table.header)))
     header = ", ".join(f"strong{_content(cell)}" for cell in table.header)
     rows = "\n".join("  " + ", ".join(map(_content, row)) + "," for row in table.rows)
@@ -145,43 +130,43 @@ def _table(table: Table) -> str:
     )
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: b.Picture) -> str:
     from headwork.render.diagram import draw
 
     return f"#align(center, block(breakable: false)[{drawing_typst(draw(picture.diagram))}])"
 
 
-def _heat(heat: Heat) -> str:
+def _heat(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
     return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation, heat.first_index))}]"
 
 
-def _space(space: Space) -> str:
+def _space(space: b.Space) -> str:
     return f"#v({0.9 * space.lines:.1f}cm)"
 
 
 VERDICTS = {"right": "#17692e", "follows": "#17692e", "wrong": "#a3231f", "malformed": "#6b5900", "blank": "#6b5900"}
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: b.Finding) -> str:
     inside = "\n\n".join(map(_block, finding.inside))
     colour = VERDICTS[finding.verdict]
     said = f'#strong[{_text(finding.name)}]: #text(fill: rgb("{colour}"))[{_text(finding.text)}]'
     return f"{said}\n\n#aside[{inside}]" if inside else said
 
 
-BLOCKS: Mapping[type[Block], Callable[[Any], str]] = {
-    Title: lambda block: f"#text(size: 1.7em, weight: 700)[{_text(block.text)}]",
-    Heading: lambda block: f"== {_text(block.text)}",
-    Question: lambda block: f"#question[#strong[{_text(f'({block.label})')}] {_prose(block.text)}]",
-    Paragraph: _paragraph,
-    Flow: _flow,
-    Display: _display,
-    Entries: _entries,
-    Table: _table,
-    Picture: _picture,
-    Heat: _heat,
-    Space: _space,
-    Finding: _finding,
+BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
+    b.Title: lambda block: f"#text(size: 1.7em, weight: 700)[{_text(block.text)}]",
+    b.Heading: lambda block: f"== {_text(block.text)}",
+    b.Question: lambda block: f"#question[#strong[{_text(f'({block.label})')}] {_prose(block.text)}]",
+    b.Paragraph: _paragraph,
+    b.Flow: _flow,
+    b.Display: _display,
+    b.Entries: _entries,
+    b.Table: _table,
+    b.Picture: _picture,
+    b.Heat: _heat,
+    b.Space: _space,
+    b.Finding: _finding,
 }

@@ -3,27 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headwork.maths import (
-    BLANK,
-    TRANSPOSED,
-    Above,
-    Below,
-    Gap,
-    Grid,
-    Letter,
-    Maths,
-    Number,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    Words,
-)
+from headwork import maths as m
 
 _SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h", "|": "bar.v"}
 
 
-def typst_maths(maths: Maths) -> str:
+def typst_maths(maths: m.Maths) -> str:
     """The formula in Typst, without the dollar signs around it."""
     return NODES[type(maths)](maths)
 
@@ -34,7 +19,7 @@ def string(text: str) -> str:
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _letter(letter: Letter) -> str:
+def _letter(letter: m.Letter) -> str:
     """A letter alone is set in italics; a word is text."""
     base = letter.text.rstrip("′")
     primes = " prime" * (len(letter.text) - len(base))
@@ -44,28 +29,28 @@ def _letter(letter: Letter) -> str:
     return f"upright({string(base)}){primes}"
 
 
-def _words(words: Words) -> str:
-    if words == TRANSPOSED:
+def _words(words: m.Words) -> str:
+    if words == m.TRANSPOSED:
         return "top"
-    if words == BLANK:
+    if words == m.BLANK:
         return "blank"  # defined where the page begins
     return string(words.text)
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: m.Grid) -> str:
     rows = "; ".join(", ".join(map(typst_maths, row)) for row in grid.rows)
     return f"mat({rows})"
 
 
-def _sign(sign: Sign) -> str:
+def _sign(sign: m.Sign) -> str:
     if sign.text in _SIGNS:
         return _SIGNS[sign.text]
     return f"\\{sign.text}" if sign.text in "()[]," else string(sign.text)
 
 
-def _row(row: Row) -> str:
+def _row(row: m.Row) -> str:
     """Side by side; a minus that starts a row is a sign of its number and takes no room of its own."""
-    if row.items and row.items[0] == Sign("−"):
+    if row.items and row.items[0] == m.Sign("−"):
         return joined(['class("normal", minus)', *map(typst_maths, row.items[1:])])
     return joined([typst_maths(item) for item in row.items])
 
@@ -79,16 +64,16 @@ def joined(pieces: Iterable[str]) -> str:
     return line
 
 
-NODES: Mapping[type[Maths], Callable[[Any], str]] = {
-    Letter: _letter,
-    Number: lambda number: number.text if number.text.replace(".", "", 1).isdecimal() else string(number.text),
-    Sign: _sign,
-    Words: _words,
-    Gap: lambda gap: f"gap({string(gap.text)})",
-    Row: _row,
-    Below: lambda node: f"attach({typst_maths(node.base)}, b: {typst_maths(node.script)})",
-    Above: lambda node: f"attach({typst_maths(node.base)}, t: {typst_maths(node.script)})",
-    Ratio: lambda ratio: f"frac({typst_maths(ratio.over)}, {typst_maths(ratio.under)})",
-    RootOf: lambda root: f"sqrt({typst_maths(root.of)})",
-    Grid: _grid,
+NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
+    m.Letter: _letter,
+    m.Number: lambda number: number.text if number.text.replace(".", "", 1).isdecimal() else string(number.text),
+    m.Sign: _sign,
+    m.Words: _words,
+    m.Gap: lambda gap: f"gap({string(gap.text)})",
+    m.Row: _row,
+    m.Below: lambda node: f"attach({typst_maths(node.base)}, b: {typst_maths(node.script)})",
+    m.Above: lambda node: f"attach({typst_maths(node.base)}, t: {typst_maths(node.script)})",
+    m.Ratio: lambda ratio: f"frac({typst_maths(ratio.over)}, {typst_maths(ratio.under)})",
+    m.RootOf: lambda root: f"sqrt({typst_maths(root.of)})",
+    m.Grid: _grid,
 }
