@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import headwork
@@ -20,6 +21,13 @@ def blocks(page: str, language: str) -> list[str]:
 def test_the_example_prints_what_the_readme_says() -> None:
     sheet, page = blocks("README.md", "toml")[0], blocks("README.md", "text")[0]
     assert rendered(headwork.solve(parse_sheet(sheet, "two.toml")), ".txt") == page
+
+
+def test_the_answer_is_marked_as_the_readme_says() -> None:
+    (answers,) = re.findall(r'```toml title="ada.toml"\n(.*?)```', (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    sheet = blocks("README.md", "toml")[0].replace('find = ["output"]', 'find = ["scaled", "output"]')
+    marks = headwork.mark(parse_sheet(sheet, "two.toml"), tomllib.loads(answers))
+    assert blocks("README.md", "text")[1] in str(marks)
 
 
 def test_the_python_examples_run() -> None:
