@@ -97,7 +97,7 @@ def test_things_display_themselves() -> None:
 
 
 def test_one_step_at_a_time() -> None:
-    from headwork.one_step import matrix, step
+    from headwork.by_hand import matrix, step
     from headwork.ops import Divide, MatMul, Root, Softmax, Transpose
 
     Q, K = matrix("Q", [[1, 2], [3, 4]]), matrix("K", [["0.5", "1/3"], ["sqrt(2)", 0]])

@@ -13,7 +13,6 @@ from headwork.mistakes.diagnose import advice
 
 SECONDS = 60.0
 MEGABYTES = 4096
-Verdict = Literal["agrees", "mistake", "disagrees", "uncallable", "ended"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Inspection:
     """What was found. `tags` name every mistake that predicts what the code returns; "x+y" is two at once."""
 
     target: str
-    verdict: Verdict
+    verdict: Literal["agrees", "mistake", "disagrees", "uncallable", "ended"]
     convention: str = ""
     mask: str = ""
     tags: tuple[str, ...] = ()

@@ -35,39 +35,39 @@ def origin(step: Step, row: int, column: int, meaning: Mapping[Step, Matrix]) ->
     return Origin(step, row, column, terms, places, meaning[step][row][column])
 
 
-Found = tuple[Terms, tuple[Place, ...]]
+CameFrom = tuple[Terms, tuple[Place, ...]]
 
 
-def came_from(step: Step, row: int, column: int, inputs: Sequence[Matrix]) -> Found:
+def came_from(step: Step, row: int, column: int, inputs: Sequence[Matrix]) -> CameFrom:
     """The same for the matrices that the step works on."""
     return ENTRIES[type(step.op)](step, row, column, *inputs)
 
 
-def _given(step: Step, row: int, column: int) -> Found:
+def _given(step: Step, row: int, column: int) -> CameFrom:
     return (), ()
 
 
-def _matmul(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> Found:
+def _matmul(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> CameFrom:
     inner = range(len(right))
     terms = tuple((left[row][k], right[k][column]) for k in inner)
     return terms, tuple(place for k in inner for place in ((0, row, k), (1, k, column)))
 
 
-def _transpose(step: Step, row: int, column: int, matrix: Matrix) -> Found:
+def _transpose(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
     return _moved(matrix, (0, column, row))
 
 
-def _divide(step: Step, row: int, column: int, scores: Matrix) -> Found:
+def _divide(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
     assert isinstance(step.op, Divide)
     return ((scores[row][column], divisor(step.op.by)),), ((0, row, column),)
 
 
-def _add(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> Found:
+def _add(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> CameFrom:
     below = row % len(right)
     return ((left[row][column], right[below][column]),), ((0, row, column), (1, below, column))
 
 
-def _softmax(step: Step, row: int, column: int, scores: Matrix) -> Found:
+def _softmax(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
     """The entry's own exponent first, then all that were summed."""
     assert isinstance(step.op, Softmax)
     rows = range(len(scores)) if step.op.axis in (-2, None) else [row]
@@ -76,12 +76,12 @@ def _softmax(step: Step, row: int, column: int, scores: Matrix) -> Found:
     return ((scores[row][column],), tuple(scores[i][j] for _, i, j in places)), places
 
 
-def _split(step: Step, row: int, column: int, wide: Matrix) -> Found:
+def _split(step: Step, row: int, column: int, wide: Matrix) -> CameFrom:
     assert isinstance(step.op, Split)
     return _moved(wide, (0, row, step.op.part * (len(wide[0]) // step.op.of) + column))
 
 
-def _join(step: Step, row: int, column: int, *parts: Matrix) -> Found:
+def _join(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
     for number, part in enumerate(parts):
         width = len(part[0])
         if column < width:
@@ -90,12 +90,12 @@ def _join(step: Step, row: int, column: int, *parts: Matrix) -> Found:
     raise AssertionError("a joined entry lies in one of the parts")
 
 
-def _moved(matrix: Matrix, place: Place) -> Found:
+def _moved(matrix: Matrix, place: Place) -> CameFrom:
     _, row, column = place
     return ((matrix[row][column],),), (place,)
 
 
-ENTRIES: Mapping[type[Op], Callable[..., Found]] = {
+ENTRIES: Mapping[type[Op], Callable[..., CameFrom]] = {
     Given: _given,
     MatMul: _matmul,
     Transpose: _transpose,

@@ -21,8 +21,8 @@ from headwork.working import Equation, Operand, ProblemWorking, Working
 
 _SETUP = """import torch  # pip install torch
 
+from headwork.by_hand import matrix, step
 from headwork.numbers.parse import parse_number
-from headwork.one_step import matrix, step
 from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
 
 

@@ -1,4 +1,4 @@
-"""One step at a time: an operation on exact matrices, worked and shown as a sheet would show it.
+"""By hand, one step at a time: an operation on exact matrices, worked and shown as a sheet would show it.
 
 X = matrix("X", [[1, 2], [3, 4]])
 S = step("S", MatMul(), X, X)
