@@ -9,6 +9,10 @@ mistake counts as found if an answer names it among at most two candidates. Of t
 so, in one answer or in two; pairs that leave the digits of one of them alone cannot be told from it by anybody, and
 are counted apart. Right answers must earn every point, and random wrong ones, or ones with a few random entries, should
 be accused of nothing.
+
+Slips are carried on in three ways: at full precision, with two guard digits, rounded at every step. All that comes
+after one must be right or follow; a second slip, made later, must be named; and random answers after a slip must earn
+nothing that they would not have earned without it.
 """
 
 from __future__ import annotations
@@ -20,15 +24,27 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from random import Random
 
 import numpy as np
-from planting import PLACES, PLANS, Desk, Matrices, as_alone, planted_alone, random_wrong
+from planting import (
+    CARRIED,
+    PLACES,
+    PLANS,
+    Desk,
+    Matrices,
+    as_alone,
+    carried_on,
+    planted_alone,
+    random_wrong,
+    slipped_matrix,
+)
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from headwork.marking.marks import Marks
+from headwork.marking.marks import AnswerMark, Marks
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.evidence import Tags
 from headwork.mistakes.make import new_sheet
@@ -82,15 +98,17 @@ def study_sheet(seed: int, number: int) -> tuple[Counts, Counts]:
     return planted_count, found_count
 
 
-def study(sheets: int, pairs: int, wrong: int, seed: int, jobs: int) -> int:
+def study(sheets: int, pairs: int, wrong: int, slips: int, seed: int, jobs: int) -> int:
     start = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         alone = study_alone(sheets, seed, jobs, progress)
         both = study_pairs(pairs, seed, progress)
         accused = study_wrong(wrong, seed, progress)
+        carried = [study_carried(kind, slips, seed, progress) for kind in CARRIED]
     print(f"seed {seed}: {sheets:,} sheets, {time.perf_counter() - start:.0f} s\n")
-    bounds = [alone.report(), both.report(), *(kind.report() for kind in accused)]
+    reports: list[Alone | Pairs | Wrong | Carried] = [alone, both, *accused, *carried]
+    bounds = [report.report() for report in reports]
     print("all bounds hold" if all(bounds) else "A BOUND DOES NOT HOLD")
     return 0 if all(bounds) else 1
 
@@ -218,6 +236,73 @@ def study_wrong(wrong: int, seed: int, progress: Progress) -> list[Wrong]:
     return [everywhere, here_and_there]
 
 
+@dataclass
+class Carried:
+    """Slips carried on in one way, second slips, and random answers after a slip."""
+
+    kind: str
+    students: int = 0
+    consistent: int = 0
+    second: int = 0
+    named: int = 0
+    random: int = 0
+    follows: int = 0
+    extra: Fraction = Fraction(0)  # entries that earn something for no reason
+
+    def report(self) -> bool:
+        right, named = self.consistent / self.students, self.named / self.second
+        print(f"slips carried on {self.kind}: {self.students:,} students, all right or following {right:.2%}")
+        print(f"  a second slip later: {self.second:,}, named {named:.2%}")
+        print(
+            f"  random later answers: {self.random:,}, {self.follows} follow, {float(self.extra):g} entries earn credit"
+        )
+        return right >= 0.995 and named >= 0.995 and self.follows == 0 and self.extra == 0
+
+
+def study_carried(kind: str, slips: int, seed: int, progress: Progress) -> Carried:
+    """Twenty students to a sheet."""
+    result = Carried(kind)
+    number = 0
+    task = progress.add_task(f"slips {kind}", total=slips)
+    while result.students < slips:
+        generator = Random(f"carried {kind} {seed} {number}")
+        desk = Desk(new_sheet(PLANS[number % len(PLANS)], seed + 3, number))
+        number += 1
+        for _ in range(20):
+            places = generator.choice(PLACES)
+            drawn = carried_on(desk, places, CARRIED[kind], generator)
+            if drawn is not None and result.students < slips:
+                _carry(result, desk, *drawn, places, generator)
+        progress.update(task, completed=result.students)
+    return result
+
+
+def _carry(result: Carried, desk: Desk, answers: Matrices, first: int, places: int, generator: Random) -> None:
+    """One student: as they are, with a second slip, and with random answers after the first."""
+    keys = list(answers)
+    marked = _answers(desk.mark(answers, places))
+    result.students += 1
+    result.consistent += all(answer.verdict in ("right", "follows") for answer in marked[first + 1 :])
+    later, slip = generator.randrange(first + 1, len(keys)), generator.choice(("sign", "one-entry", "swapped-entries"))
+    second = slipped_matrix(slip, answers[keys[later]], generator)
+    if second is not None:
+        kept = {key: answers[key] for key in keys[:later]}
+        result.second += 1
+        result.named += slip in _answers(desk.mark({**kept, keys[later]: second}, places))[later].tags
+    drawn = np.random.default_rng(generator.randrange(2**32))
+    random = {key: random_wrong(answers[key], drawn)[0] for key in keys[first + 1 :]}
+    after = _answers(desk.mark({**{key: answers[key] for key in keys[: first + 1]}, **random}, places))
+    alone = _answers(desk.mark(random, places))
+    for one, other in list(zip(after, alone, strict=True))[first + 1 :]:
+        result.random += 1
+        result.follows += one.verdict == "follows"
+        result.extra += max(Fraction(0), one.right - other.right)
+
+
+def _answers(marks: Marks) -> list[AnswerMark]:
+    return [answer for part in marks.parts for answer in part.answers]
+
+
 def _tags_of_wrong(desk: Desk, answers: Matrices, places: int) -> tuple[str, ...] | None:
     """What the one answer is accused of; None where chance made it right."""
     marks = desk.mark(answers, places)
@@ -230,7 +315,8 @@ if __name__ == "__main__":
     parser.add_argument("--sheets", type=int, default=2000)
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--wrong", type=int, default=20_000)
+    parser.add_argument("--slips", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    sys.exit(study(given.sheets, given.pairs, given.wrong, given.seed, given.jobs))
+    sys.exit(study(given.sheets, given.pairs, given.wrong, given.slips, given.seed, given.jobs))

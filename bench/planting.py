@@ -12,8 +12,9 @@ from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.marks import Marks
 from headwork.mistakes.evidence import Tags
 from headwork.mistakes.make import Plan
+from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import Variant, float_handed
-from headwork.mistakes.slips import early_roundings, half_up
+from headwork.mistakes.slips import early_roundings, half_up, rounded_rules
 from headwork.readings.floats import Floats
 from headwork.readings.values import Array
 from headwork.sheets.sheet import Sheet
@@ -82,7 +83,15 @@ def slipped(slip: str, answers: Matrices, generator: Random) -> Matrices | None:
     """One answer with a slip of the pen in it; what comes after it is left off."""
     keys = list(answers)
     number = generator.randrange(len(keys))
-    matrix = answers[keys[number]].copy()
+    matrix = slipped_matrix(slip, answers[keys[number]], generator)
+    if matrix is None:
+        return None
+    return {**{key: answers[key] for key in keys[:number]}, keys[number]: matrix}
+
+
+def slipped_matrix(slip: str, before: Array, generator: Random) -> Array | None:
+    """The matrix with a slip of the pen in it; None where it leaves no trace."""
+    matrix = before.copy()
     rows, columns = matrix.shape
     i, j, k, m = (generator.randrange(size) for size in (rows, columns, rows, columns))
     if slip == "sign":
@@ -94,10 +103,26 @@ def slipped(slip: str, answers: Matrices, generator: Random) -> Matrices | None:
         matrix[i, j], matrix[k, m] = matrix[k, m], matrix[i, j]
     else:
         matrix = matrix.T
-    before = answers[keys[number]]
-    if matrix.shape == before.shape and np.abs(matrix - before).max() < 0.05:
-        return None  # the slip left no trace
-    return {**{key: answers[key] for key in keys[:number]}, keys[number]: matrix}
+    return None if matrix.shape == before.shape and np.abs(matrix - before).max() < 0.05 else matrix
+
+
+CARRIED = {"at full precision": None, "with two guard digits": 2, "rounded at every step": 0}  # how it is carried on
+
+
+def carried_on(desk: Desk, places: int, guard: int | None, generator: Random) -> tuple[Matrices, int] | None:
+    """A slip in one entry of an answer, and every later answer worked from it; also which answer was slipped in.
+    `guard` digits are kept of every step beyond the places asked for, or all."""
+    rules = FLOATS if guard is None else rounded_rules(places + guard)
+    keys = list(desk.asked)
+    number = generator.randrange(len(keys) - 1)
+    step = desk.asked[keys[number]].found.step
+    before = desk.diagnosis.right.everything(desk.handed, rules=rules)
+    slip = generator.choice(("sign", "one-entry", "swapped-entries"))
+    made = slipped_matrix(slip, np.array(before[step]), generator)
+    if made is None:
+        return None
+    after = desk.diagnosis.right.everything({**desk.handed, step: made.tolist()}, rules=rules)
+    return {key: np.array(after[q.found.step]) for key, q in desk.asked.items()}, number
 
 
 def as_alone(desk: Desk, tags: Tags, answers: Matrices, places: int) -> bool:

@@ -1,10 +1,11 @@
 """One answer: read, held against the truth and against what the student's own earlier answers lead to."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from math import inf, isnan
+from math import inf
+from operator import add
 
 from headwork.errors import HeadworkError
 from headwork.graph import Step
@@ -19,11 +20,13 @@ from headwork.mistakes.diagnose import Diagnosis, advice
 from headwork.mistakes.evidence import Tags, view
 from headwork.readings.entries import origin
 from headwork.readings.exact import Entry, Hidden, Matrix
-from headwork.readings.floats import Floats, flat
+from headwork.readings.floats import Floats, by_entry, flat
 from headwork.readings.shapes import shape_text
 from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 from headwork.working import Arithmetic, arithmetic
+
+Wrong = list[tuple[int, int]]  # entries of an answer, counted from 0
 
 
 class Judge:
@@ -55,9 +58,7 @@ class Judge:
         if any(isinstance(x.value, Hidden) for row in answer for x in row) and -inf not in flat(near):
             message = "holds −∞, which only a mask may hold; write numbers"
             return AnswerMark(question.name, "malformed", size, Fraction(0), message=message)
-        mark = _Attempt(self, truth, question, answer, near).marked(earlier)
-        earlier.remember(truth, question.found, answer, mark.verdict == "wrong")
-        return mark
+        return _Attempt(self, truth, question, answer, near).marked(earlier)
 
     def _misshapen(self, truth: Truth, question: Asked, answer: Numbers, near: Floats) -> AnswerMark:
         """A wrong shape is not a wrong answer, but it may still be one that a mistake predicts."""
@@ -95,6 +96,17 @@ def _oriented(answer: Numbers, question: Asked, shape: tuple[int, int]) -> Numbe
     return tuple(zip(*answer, strict=True)) if column else answer
 
 
+def named(mark: AnswerMark) -> bool:
+    """Whether the mark says what went wrong, and not only where."""
+    return any(tag != "one-entry" for tag in mark.tags)
+
+
+def _listed(names: list[str]) -> str:
+    """Q_1, K_1 and V_1."""
+    names = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 @dataclass
 class _Attempt:
     """One answer of the right shape."""
@@ -106,27 +118,80 @@ class _Attempt:
     near: Floats
 
     def marked(self, earlier: Earlier) -> AnswerMark:
-        wrong = self._wrong(self.near, self._right)
-        if not wrong:
-            return self._mark("right", wrong)
+        """Held against the truth, against the earlier answers as written, and against what their slips lead to; then
+        remembered, as what later answers may follow from."""
         step = self.question.found.step
-        own = earlier.behind(self.truth, step)
-        if own is None:
-            return self._judged(wrong)
-        follows = self.judge.diagnosis.right.predict(step, {**self.truth.handed, **own.near})
-        if follows is None or any(map(isnan, flat(follows))):
-            return self._judged(wrong)
-        there = self._wrong(view(self.question.found, follows), lambda: own.meaning)
-        if not there:
-            return self._mark("follows", there, own.carried)
-        if len(there) < len(wrong):
-            return self._judged(there, own, own.carried)
-        return self._judged(wrong, own)
+        wrong = self._wrong(self.near, self._right)
+        hand = earlier.in_hand(self.truth, step, self.judge.diagnosis.right) if earlier.slipped else None
+        unlike = None if hand is None else self._unlike(hand)
+        mark = self._from_own(wrong, earlier, hand, unlike) if wrong else self._mark("right", wrong)
+        earlier.remember(self.truth, self.question, self.answer)
+        if unlike is None or (unlike and not wrong) or not self._most(unlike):
+            hand, unlike = None, wrong
+        earlier.keep(self.truth, step, hand)
+        if named(mark):
+            earlier.named.add(self.question.name)
+        if unlike:
+            places = {self._place(i, j) for i, j in unlike}
+            name = self.question.name if mark.verdict == "wrong" else ""
+            earlier.slip(self.truth, self.question, self.answer, places, self.judge.places, name)
+        return mark
+
+    def _from_own(self, wrong: Wrong, earlier: Earlier, hand: Own | None, unlike: Wrong | None) -> AnswerMark:
+        """Not as the truth has it: then from the earlier answers, whichever way explains most."""
+        written = earlier.as_written(self.truth, self.question.found.step, self.judge.diagnosis.right)
+        there = None if written is None else self._unlike(written)
+        owns = [(own, off) for own, off in ((written, there), (hand, unlike)) if own is not None and off is not None]
+        for own, off in owns:
+            if not off:
+                return self._mark("follows", off, own.slips, self._behind_it(own, earlier))
+        for own, off in sorted(owns, key=lambda each: len(each[1])):
+            if len(off) < len(wrong) and self._most(off):
+                return self._judged(off, owns, own)
+        return self._judged(wrong, owns)
+
+    def _behind_it(self, own: Own, earlier: Earlier) -> list[Tags]:
+        """An answer that follows may tell the mistake that an earlier one was too small to tell."""
+        if not own.slips or not earlier.named.isdisjoint(own.slips):
+            return []
+        entries = [[x.near for x in row] for row in self.answer]
+        return self.judge.diagnosis.told(
+            self.truth.part.label, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
+        )
+
+    def _most(self, off: Wrong) -> bool:
+        """Whether so few entries are off that the others are no chance."""
+        return 2 * len(off) <= len(flat(self.near))
+
+    def _unlike(self, own: Own) -> Wrong | None:
+        """The entries that do not follow; None where nothing does."""
+        if own.follows is None:
+            return None
+        near = view(self.question.found, own.follows)
+        if own.written is not None:
+            return self._wrong(near, lambda: own.meaning)
+        off = self._beyond(near, self.within(near))
+        return self._beyond(near, self.within(near, own)) if off else off
+
+    def _beyond(self, near: Floats, within: Floats) -> Wrong:
+        """The entries that lie further from these numbers than they may."""
+        entries = enumerate(zip(self.answer, near, within, strict=True))
+        return [
+            (i, j)
+            for i, rows in entries
+            for j, (number, follows, room) in enumerate(zip(*rows, strict=True))
+            if number.near != follows and not abs(number.near - follows) <= room
+        ]
+
+    def within(self, near: Floats, own: Own | None = None) -> Floats:
+        """How far the answer may lie from these numbers, with the room that the slips before it give."""
+        within = self.judge.within(self.answer, near)
+        return within if own is None else by_entry(add, within, view(self.question.found, own.room))
 
     def _right(self) -> Mapping[Step, Matrix]:
         return self.truth.exact
 
-    def _wrong(self, near: Floats, exact: Callable[[], Mapping[Step, Matrix]]) -> list[tuple[int, int]]:
+    def _wrong(self, near: Floats, exact: Callable[[], Mapping[Step, Matrix]]) -> Wrong:
         """The entries that are not as float64 has them; where that is too close to call, closed forms decide."""
         accepts, places = self.judge.rules.tolerance.accepts, self.judge.places
         return [
@@ -144,31 +209,32 @@ class _Attempt:
         found = self.question.found
         return i + (found.row or 0), j + (found.column or 0)
 
-    def _judged(self, wrong: list[tuple[int, int]], own: Own | None = None, carried: int = 0) -> AnswerMark:
+    def _judged(self, wrong: Wrong, owns: list[tuple[Own, Wrong]], base: Own | None = None) -> AnswerMark:
         """Wrong, and what it is consistent with."""
         entries = [[x.near for x in row] for row in self.answer]
         tags = self.judge.diagnosis.diagnose(
             self.truth.part.label,
             self.question.found,
             entries,
-            self.judge.within(self.answer, self.near),
+            self.within(self.near),
             self.near,
             self.truth.handed,
-            None if own is None else own.near,
+            [(own.near, partial(self.within, self.near, None if own.written else own)) for own, _ in owns],
         )
-        meaning = (lambda: own.meaning) if own is not None and carried else None
-        return self._mark("wrong", wrong, carried, tags, meaning)
+        if base is None or not base.slips:
+            return self._mark("wrong", wrong, tags=tags)
+        return self._mark("wrong", wrong, base.slips, tags, lambda: base.meaning)
 
     def _mark(
         self,
         verdict: Verdict,
-        wrong: list[tuple[int, int]],
-        carried: int = 0,
+        wrong: Wrong,
+        slips: Collection[str] = (),
         tags: list[Tags] | None = None,
         meaning: Callable[[], Mapping[Step, Matrix]] | None = None,
     ) -> AnswerMark:
         size, first = len(flat(self.near)), self.judge.notation.first_index
-        right = (size - len(wrong)) * max(Fraction(0), 1 - self.judge.rules.penalty * carried)
+        right = (size - len(wrong)) * max(Fraction(0), 1 - self.judge.rules.penalty * len(slips))
         places = tuple((r + first, c + first) for r, c in (self._place(i, j) for i, j in wrong))
         shown = wrong and self.judge.show_working
         return AnswerMark(
@@ -179,7 +245,7 @@ class _Attempt:
             places,
             tuple("+".join(t) for t in tags or ()),
             advice(tags[0]) if tags else "",
-            f"carries on from {carried} earlier answer(s) marked wrong" if carried else "",
+            f"carries on from {_listed(sorted(slips))}, marked wrong" if slips else "",
             partial(self._working, wrong[0], meaning or self._right) if shown else no_working,
         )
 

@@ -1,6 +1,6 @@
 """Which mistakes predict these numbers? Singly first, then in pairs; only what could be told from the right answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from headwork.graph import Rules, Step
@@ -81,18 +81,19 @@ class Diagnosis(Variants[Floats]):
         within: Floats,
         right: Floats,
         handed: Mapping[Step, Floats],
-        own: Mapping[Step, Floats] | None = None,
+        owns: Iterable[tuple[Mapping[Step, Floats], Callable[[], Floats]]] = (),
     ) -> list[Tags]:
-        """Every mistake, or pair of mistakes, that the answer is consistent with; `own` are a student's earlier
-        answers, where they lead elsewhere than the truth does."""
+        """Every mistake, or pair of mistakes, that the answer is consistent with; `owns` are a student's earlier
+        answers, where they lead elsewhere than the truth does, and how far apart entries are then the same."""
         answer, right = comparable(answer), comparable(right)
         table = self.table(key, found, right, handed, 1)
         slipped = [(slip,) for slip in slips.slips(answer, right, within)]
         named = table.fitting(answer, within, nearby=any(slip != ONE_ENTRY for slip in slipped))
         if named:
             slipped = slipped[-1:]  # beside a mistake the widest slip is enough
-        elif own is not None:
-            named += self._from_own(found, answer, within, handed, own)
+        else:
+            each = (self._from_own(found, answer, room, handed, own) for own, room in owns)
+            named += next(filter(None, each), [])
         named += slipped
         if named:
             return _without_vaguer(named)
@@ -102,15 +103,26 @@ class Diagnosis(Variants[Floats]):
         named += table.nearly(answer, within)
         return list(dict.fromkeys(named))
 
+    def told(
+        self, key: Any, found: Found, answer: Floats, within: Floats, right: Floats, handed: Mapping[Step, Floats]
+    ) -> list[Tags]:
+        """The single mistakes that predict the answer."""
+        return self.table(key, found, comparable(right), handed, 1).fitting(comparable(answer), within)
+
     def _from_own(
-        self, found: Found, answer: Floats, within: Floats, handed: Mapping[Step, Floats], own: Mapping[Step, Floats]
+        self,
+        found: Found,
+        answer: Floats,
+        room: Callable[[], Floats],
+        handed: Mapping[Step, Floats],
+        own: Mapping[Step, Floats],
     ) -> list[Tags]:
         """A mistake made only now, on top of earlier answers that may hold others."""
         base = {**handed, **own}
         follows = self.right.predict(found.step, base)
         if follows is None:
             return []
-        right = comparable(view(found, follows))
+        right, within = comparable(view(found, follows)), room()
         predicted = ((tags, view(found, route.value(base))) for tags, route in self._mistaken_routes(found.step, base))
         named = Predictions(predicted, right).fitting(answer, within)
         return named + [(slip,) for slip in slips.slips(answer, right, within)]

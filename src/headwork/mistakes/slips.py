@@ -49,7 +49,7 @@ def _in_place(wrong: list[tuple[float, float, float]], size: int) -> Iterator[st
         yield "one-entry"
     if len(wrong) == 2:
         (one, ours, room), (other, theirs, there) = wrong
-        if abs(one - theirs) <= room and abs(other - ours) <= there:
+        if abs(one - theirs) <= max(room, there) >= abs(other - ours):
             yield "swapped-entries"
 
 
@@ -63,7 +63,12 @@ def early_roundings() -> Iterator[Rules[Floats]]:
     """Ways of rounding too early, each a table to read with: every step to so many places, or the weights alone."""
     for places in (0, 1, 2, 3):
         for roles in (None, ("weights",)):
-            yield {op: partial(_then_rounded, rule, places, roles) for op, rule in FLOATS.items()}
+            yield rounded_rules(places, roles)
+
+
+def rounded_rules(places: int, roles: tuple[str, ...] | None = None) -> Rules[Floats]:
+    """Every step, or those of some roles, worked out and then rounded."""
+    return {op: partial(_then_rounded, rule, places, roles) for op, rule in FLOATS.items()}
 
 
 def _then_rounded(
