@@ -70,6 +70,9 @@ const char *hw_cpu(void);
 // Force one; returns 0, or 1 when this machine or this build has no such set.
 int hw_use_cpu(const char *name);
 
+// Call once, early: a child of fork has the data of a thread pool but none of its threads, and must know it is one.
+void hw_watch_forks(void);
+
 // How many threads a call uses unless told, and how they are run: "openmp" or "threads".
 int hw_threads(void);
 const char *hw_thread_runtime(void);

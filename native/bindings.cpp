@@ -2,6 +2,8 @@
 // better; here only what would be unsafe is refused.
 #include <nanobind/stl/pair.h>
 
+#include <unistd.h>
+
 #include <cmath>
 
 #include "view.h"
@@ -46,10 +48,20 @@ bool brief(const hw_attention &call) {
 }
 bool brief(const hw_gradients &of) { return brief(of.call); }
 
+// A daemon thread that comes back while the interpreter shuts down must not go on, and must not unwind either: the
+// arrays it holds are released with the interpreter's lock held. Python up to 3.13 ends such a thread by unwinding it.
+void take_lock(PyThreadState *state) {
+    try {
+        PyEval_RestoreThread(state);
+    } catch (...) {
+        for (;;) pause();
+    }
+}
+
 template <class Call> void work_out(int (*work)(const Call *), const Call &call) {
     PyThreadState *const state = brief(call) ? nullptr : PyEval_SaveThread();
     const int failed = work(&call);
-    if (state) PyEval_RestoreThread(state);
+    if (state) take_lock(state);
     if (failed) {
         PyErr_NoMemory();
         throw nb::python_error();
@@ -136,6 +148,7 @@ void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::han
 // The call that most callers make: three arrays of one type and rank, nothing else asked. False where anything about
 // them needs a closer look: the checks in Python then say what.
 bool is_plain(const View &q, const View &k, const View &v, bool causal) {
+    if (!q.there() || !k.there() || !v.there()) return false;
     const int rank = q.rank();
     const int type = q.known_type();
     if (rank < 2 || rank > 4 || k.rank() != rank || v.rank() != rank) return false;
@@ -193,6 +206,7 @@ bool plain_tensors(nb::handle q, nb::handle k, nb::handle v, nb::handle out, boo
 } // namespace
 
 NB_MODULE(_native, module) {
+    hw_watch_forks();
     if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
     module.def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
                nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("swapped"),
@@ -203,17 +217,25 @@ NB_MODULE(_native, module) {
                nb::arg("dv").none(), nb::arg("dmask").none(), nb::arg("spans").none(), nb::arg("swapped"),
                nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
                nb::arg("threads"));
-    module.def("plain", &plain, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("causal"), nb::arg("threads"));
-    module.def("plain_tensors", &plain_tensors, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("out"),
-               nb::arg("causal"), nb::arg("grouped"), nb::arg("scale"), nb::arg("threads"));
-    module.def("multiply_add", &hw_multiply_add, nb::arg("operations"), nb::arg("threads"),
-               nb::call_guard<nb::gil_scoped_release>());
+    module.def("plain", &plain, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(), nb::arg("causal"),
+               nb::arg("threads"));
+    module.def("plain_tensors", &plain_tensors, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
+               nb::arg("out"), nb::arg("causal"), nb::arg("grouped"), nb::arg("scale"), nb::arg("threads"));
+    module.def(
+        "multiply_add",
+        [](int64_t operations, int threads) {
+            PyThreadState *const state = PyEval_SaveThread();
+            hw_multiply_add(operations, threads);
+            take_lock(state);
+        },
+        nb::arg("operations"), nb::arg("threads"));
     module.def(
         "read",
         [](nb::handle data, int threads) {
             const View view(data, false);
-            nb::gil_scoped_release released;
+            PyThreadState *const state = PyEval_SaveThread();
             hw_read(static_cast<const char *>(view.data()), view.bytes(), threads);
+            take_lock(state);
         },
         nb::arg("data"), nb::arg("threads"));
     module.def("cpu", [] { return hw_cpu(); });

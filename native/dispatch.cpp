@@ -110,6 +110,8 @@ int hw_use_cpu(const char *name) {
     return 1;
 }
 
+void hw_watch_forks() { watch_forks(); }
+
 int hw_threads() { return default_threads(); }
 
 const char *hw_thread_runtime() { return thread_runtime(); }

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #if defined(__linux__) && !defined(HEADWORK_NO_AFFINITY)
 #include <sched.h>
@@ -27,6 +30,23 @@ struct OpenMP {
 // A child of fork inherits the pool's data but not its threads: OpenMP would wait for them for ever.
 std::atomic<bool> forked{false};
 
+// Whether this process is the child of a fork that has not started a program of its own.
+bool is_fork_without_exec() {
+#ifdef __linux__
+    FILE *const file = fopen("/proc/self/stat", "r");
+    if (!file) return false;
+    char line[1024] = {};
+    const size_t size = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    unsigned flags = 0;
+    // pid (name) state parent group session terminal group flags …: the name may hold anything, parentheses too.
+    const char *const after = size ? strrchr(line, ')') : nullptr;
+    return after && sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & 0x40); // PF_FORKNOEXEC
+#else
+    return false;
+#endif
+}
+
 OpenMP find_openmp() {
     OpenMP found;
 #ifndef HEADWORK_PLAIN_THREADS // the thread sanitizer cannot see inside libgomp
@@ -35,7 +55,6 @@ OpenMP find_openmp() {
         found.max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
     }
 #endif
-    pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
     return found;
 }
 
@@ -59,7 +78,22 @@ int cores() {
     return all > 0 ? static_cast<int>(all) : 1;
 }
 
+// OMP_NUM_THREADS where there is no OpenMP to read it: the first number of its list.
+int wanted() {
+    const char *const given = getenv("OMP_NUM_THREADS");
+    const long number = given ? strtol(given, nullptr, 10) : 0;
+    return number > 0 && number <= 4096 ? static_cast<int>(number) : 0;
+}
+
 } // namespace
+
+void watch_forks() {
+#ifndef HEADWORK_PLAIN_THREADS
+    // Loaded by somebody before the fork: its pool may be one that has lost its threads.
+    if (is_fork_without_exec() && dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD)) forked.store(true);
+#endif
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
+}
 
 void in_parallel(int threads, void (*work)(void *), void *data) {
     if (threads <= 1) return work(data);
@@ -76,7 +110,11 @@ void in_parallel(int threads, void (*work)(void *), void *data) {
     for (std::thread &other : others) other.join();
 }
 
-int default_threads() { return use_openmp() ? openmp().max_threads() : cores(); }
+int default_threads() {
+    if (openmp().max_threads) return openmp().max_threads();
+    const int asked = wanted();
+    return asked > 0 ? asked : cores();
+}
 
 const char *thread_runtime() { return use_openmp() ? "openmp" : "threads"; }
 

@@ -109,8 +109,14 @@ class View {
         item_size_ = PyArray_ITEMSIZE(array);
         type_ = type_of(array);
     }
-    // A tensor to look at, of no known type where the object is nothing that can be seen.
-    explicit View(nb::handle object) { see_tensor(object); }
+    // A tensor to look at; nothing is there where the object is none, or one whose memory cannot be seen.
+    explicit View(nb::handle object) {
+        try {
+            see_tensor(object);
+        } catch (nb::python_error &) {
+            there_ = false; // on no CPU, sparse, nested …: the error goes with its object
+        }
+    }
     View(const View &) = delete;
     View &operator=(const View &) = delete;
     ~View() {
@@ -145,6 +151,9 @@ class View {
         DLTensor tensor;
         if (api->view(object.ptr(), &tensor) != 0) throw nb::python_error();
         if (tensor.device_type != cpu || (tensor.rank > 0 && !tensor.strides)) return false;
+        bool empty = false;
+        for (int i = 0; i < tensor.rank; ++i) empty = empty || tensor.shape[i] == 0;
+        if (!tensor.data && !empty) return false; // torch has tensors of zeros without memory
         there_ = true;
         data_ = static_cast<char *>(tensor.data) + tensor.byte_offset;
         rank_ = tensor.rank;

@@ -25,6 +25,7 @@ template <class T> void read_padded(T *to, const hw_array &array, const char *fr
 template <class T> struct Queries {
     T *q, *dout;           // q times scale · log2 e
     T *lse, *rest;         // the log-sum-exp in powers of two, and what rounding to T left out of it
+    T *only;               // where nothing but the lowest numbers of a mask is read: the largest of them; otherwise NaN
     T *delta, *out;        // delta = Σ dout·out − dlse; `out` is one row of scratch
     int64_t *first, *last; // the keys each may read
     const char **mask;
@@ -37,6 +38,7 @@ template <class T> struct Queries {
         dout = from.take<T>(room * rounded(call.d_v, W<T>));
         lse = from.take<T>(room);
         rest = from.take<T>(room);
+        only = from.take<T>(room);
         delta = from.take<T>(room);
         out = from.take<T>(rounded(call.d_v, W<T>));
         first = from.take<int64_t>(room);
@@ -71,6 +73,8 @@ template <class T> struct Queries {
             const auto whole = read_lse<T>(call.lse, lane.lse) * typename Shape<T>::Wider(1.4426950408889634074L);
             lse[r] = static_cast<T>(whole);
             rest[r] = whole - whole == 0 ? static_cast<T>(whole - lse[r]) : 0;
+            only[r] = static_cast<T>(__builtin_nan(""));
+            if (whole <= deep<T> && whole - whole == 0) see_deep(call, lane, r);
             delta[r] = total<T>(sum) - dlse;
             first[r] = lane.first;
             last[r] = lane.last;
@@ -82,7 +86,25 @@ template <class T> struct Queries {
         for (int64_t i = 0; i < past * d_k; i += W<T>) store<T>(q + rows * d_k + i, Vec<T>{});
         for (int64_t i = 0; i < past * d_v; i += W<T>) store<T>(dout + rows * d_v + i, Vec<T>{});
         for (int64_t r = rows; r < rows + past; ++r)
-            lse[r] = rest[r] = delta[r] = 0, first[r] = last[r] = 0, mask[r] = nullptr;
+            lse[r] = rest[r] = delta[r] = 0, only[r] = static_cast<T>(__builtin_nan("")), first[r] = last[r] = 0,
+            mask[r] = nullptr;
+    }
+
+  private:
+    // The log-sum-exp of such a row is the mask's number, without a trace of how many keys share it: they are counted.
+    void see_deep(const hw_attention &call, const Lane &lane, int64_t r) {
+        if (!call.mask.data || call.mask.type == HW_BOOL) return;
+        int64_t sharing = 0;
+        T most_added = -infinity<T>;
+        for (int64_t key = lane.first; key < lane.last; ++key) {
+            const T added = read_bias<T>(call.mask, lane.mask + key * call.mask.column);
+            sharing = added > most_added ? 1 : sharing + (added == most_added);
+            most_added = most(most_added, added);
+        }
+        if (bias_in_powers<T>(most_added) > deep<T>) return;
+        only[r] = most_added;
+        lse[r] = -largest<T>;
+        rest[r] = static_cast<T>(log2l(static_cast<long double>(sharing)));
     }
 };
 

@@ -14,7 +14,7 @@ enum class Seen { all, range, general };
 template <class T> struct Tile {
     const hw_attention *call;
     T *p, *ds;          // rows of tile_keys
-    T *bias;            // what a mask adds, in powers of two; −∞ hides. Once p is there: the slope of the softcap
+    T *bias;            // what a mask adds; −∞ hides. Once p is there: the slope of the softcap
     T cap;              // softcap · log2 e
     int64_t row0, rows; // of the queries
     bool clean;         // nothing hidden can spoil a sum
@@ -27,7 +27,7 @@ template <class T> struct Tile {
         p = from.take<T>(tile_rows * tile_keys);
         ds = from.take<T>(tile_rows * tile_keys);
         bias = from.take<T>(tile_rows * tile_keys);
-        cap = static_cast<T>(of.softcap * 1.4426950408889634074);
+        cap = cap_in_powers<T>(of.softcap);
     }
 
     // The next rows from `from` on, and no more than a tile of them, that read some of the keys; false if there are
@@ -123,13 +123,13 @@ template <class T> struct Tile {
             here += static_cast<typename Shape<T>::Int>(key);
             return ((here >= reads_from[r]) & (here < reads_to[r])) ? exp2<T>(s - lse - rest) : Vec<T>{};
         }
-        const Vec<T> added = load<T>(bias + at);
+        const Vec<T> raw = load<T>(bias + at), added = bias_in_powers<T>(raw);
         if (cap > 0) {
             const Vec<T> bent = tanh<T>(s / cap);
             s = bent * cap;
             store<T>(bias + at, T(1) - bent * bent);
         }
-        return added == -infinity<T> ? Vec<T>{} : exp2<T>(s + added - lse - rest);
+        return raw == -infinity<T> ? Vec<T>{} : exp2<T>(s + added - lse - rest);
     }
 
     // Fills `bias`; false where all of it is −∞.
@@ -140,13 +140,13 @@ template <class T> struct Tile {
             for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, splat<T>(-infinity<T>));
             if (reads_from[r] >= reads_to[r]) continue;
             see_row(row, queries.mask[row0 + r], keys.start, reads_from[r], reads_to[r]);
+            if (queries.only[row0 + r] == queries.only[row0 + r]) keep_only(row, queries.only[row0 + r], keys.padded);
             for (int64_t j = 0; j < keys.padded; j += W<T>) seen |= load<T>(row + j) != -infinity<T>;
         }
         return any<T>(seen);
     }
 
     void see_row(T *row, const char *mask, int64_t start, int64_t from, int64_t to) const {
-        constexpr T log2e = static_cast<T>(1.4426950408889634074);
         const hw_array &array = call->mask;
         if (!mask) {
             for (int64_t j = from; j < to; ++j) row[j] = 0;
@@ -157,10 +157,15 @@ template <class T> struct Tile {
         } else if ((array.type == HW_FLOAT64) == (sizeof(T) == 8)) {
             T some[tile_keys + W<T>];
             read_padded(some, array, mask + (start + from) * array.column, to - from);
-            for (int64_t j = from; j < to; ++j) row[j] = some[j - from] * log2e;
+            for (int64_t j = from; j < to; ++j) row[j] = some[j - from];
         } else {
-            for (int64_t j = from; j < to; ++j) row[j] = read_bias<T>(array, mask + (start + j) * array.column) * log2e;
+            for (int64_t j = from; j < to; ++j) row[j] = read_bias<T>(array, mask + (start + j) * array.column);
         }
+    }
+
+    // Of a row where nothing counts but the largest number that the mask adds: the keys that have it, alike.
+    static void keep_only(T *row, T only, int64_t count) {
+        for (int64_t j = 0; j < count; ++j) row[j] = row[j] == only ? -largest<T> : -infinity<T>;
     }
 };
 

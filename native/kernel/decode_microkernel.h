@@ -128,9 +128,9 @@ template <class T, class S> void mix_rows_hidden(T *o, const RowBlock<T> &block,
 }
 
 template <class T, int R> void cap_rows(const RowBlock<T> &block, int row0) {
-    const T cap = static_cast<T>(block.call->softcap * 1.4426950408889634074);
+    const T cap = cap_in_powers<T>(block.call->softcap);
     T *const s = block.p + row0 * word;
-    for (int64_t i = 0; i < R * word; i += W<T>) store<T>(s + i, tanh<T>(load<T>(s + i) / cap) * cap);
+    for (int64_t i = 0; i < R * word; i += W<T>) store<T>(s + i, capped<T>(load<T>(s + i), cap));
 }
 
 // What a mask does to the 32 scores of a row from key `start` on; hidden ones become −∞.
@@ -143,7 +143,7 @@ template <class T> void adjust_row(RowBlock<T> &block, int r, int64_t start, int
     } else if (lane.mask) {
         for (int64_t j = 0; j < keys; ++j) {
             const T added = read_bias<T>(call.mask, lane.mask + (start + j) * call.mask.column);
-            *block.place(r, j) += added * static_cast<T>(1.4426950408889634074);
+            *block.place(r, j) += bias_in_powers<T>(added);
             if (added == -infinity<T>) seen &= ~(uint32_t(1) << j);
         }
     }

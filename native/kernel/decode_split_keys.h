@@ -126,14 +126,15 @@ template <class T> struct RowWorker {
                 o[c] *= inverse;
                 odd = odd || o[c] - o[c] != 0;
             }
-            if (odd) {
-                CarefulRow<T>{group, lane}.work(wide);
+            const CarefulRow<T> careful{group, lane};
+            if (odd || careful.is_unsure(state.top[r])) {
+                careful.work(wide);
                 continue;
             }
             with_type<T>(of.out.type, [&](auto stored) {
                 write_row<T, typename decltype(stored)::Type>(lane.out, of.out.column, o, of.d_v);
             });
-            if (lane.lse) write_lse<T>(of.lse, lane.lse, log_sum(state.top[r], sum));
+            if (lane.lse) write_lse<T>(of.lse, lane.lse, careful.log_sum(state.top[r], sum));
         }
     }
 };

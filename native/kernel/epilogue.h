@@ -101,13 +101,6 @@ template <class T> void clear_weights(const Panel<T> &panel, int64_t keys) {
         for (int64_t key = 0; key < keys; ++key) reinterpret_cast<T *>(panel.lane[i].weights)[key] = -infinity<T>;
 }
 
-// The natural log-sum-exp.
-template <class T> typename Shape<T>::Wider log_sum(T top, T sum) {
-    using Wide = typename Shape<T>::Wider;
-    if (sum == 0) return -infinity<Wide>;
-    return static_cast<Wide>((Wide(top) + log2l(Wide(sum))) * Wide(0.6931471805599453094172L));
-}
-
 template <class T> void finish(const Panel<T> &panel, const Group &group, typename Shape<T>::Wider *wide) {
     const hw_attention &call = *group.call;
     const T *tops = panel.o + call.d_v * panel.vectors * W<T>, *sums = tops + panel.vectors * W<T>;
@@ -117,12 +110,13 @@ template <class T> void finish(const Panel<T> &panel, const Group &group, typena
         const Lane &lane = panel.lane[i];
         // Keys to read, and no score above −∞: an overflow. Where there is a mask, that was seen block by block.
         const bool lost = !call.mask.data && tops[i] == -infinity<T> && lane.first < lane.last;
-        if (lost || odd[i / W<T>][i % W<T>]) {
-            CarefulRow<T>{group, lane}.work(wide);
+        const CarefulRow<T> careful{group, lane};
+        if (lost || odd[i / W<T>][i % W<T>] || careful.is_unsure(tops[i])) {
+            careful.work(wide);
             continue;
         }
         if (lane.weights) write_weights<T>(lane, call.keys, tops[i], sums[i]);
-        if (lane.lse) write_lse<T>(call.lse, lane.lse, log_sum(tops[i], sums[i]));
+        if (lane.lse) write_lse<T>(call.lse, lane.lse, careful.log_sum(tops[i], sums[i]));
     }
 }
 

@@ -65,5 +65,15 @@ template <class T> HW_INLINE Vec<T> tanh(Vec<T> x) {
     return e / (e + T(2));
 }
 
+// A softcap in powers of two, 0 for none; those beyond T do to scores in T what the nearest one does.
+template <class T> constexpr T cap_in_powers(double softcap) {
+    constexpr double least_cap = sizeof(T) == 4 ? 0x1p-120 : 0x1p-1000;
+    const double cap = softcap * 1.4426950408889634074;
+    return softcap > 0 ? static_cast<T>(most(least_cap, least(cap, static_cast<double>(largest<T>)))) : T(0);
+}
+
+// The softcap. A score that is not finite becomes NaN, not ±cap: the row is then worked again in wider arithmetic.
+template <class T> HW_INLINE Vec<T> capped(Vec<T> s, T cap) { return tanh<T>(s / cap) * cap + s * T(0); }
+
 } // namespace headwork::HW_CPU
 #endif

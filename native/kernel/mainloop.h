@@ -58,7 +58,7 @@ template <class T> struct PanelWorker {
         block.call = &of;
         block.d_k = of.d_k;
         block.d_v = of.d_v;
-        block.cap = static_cast<T>(of.softcap * 1.4426950408889634074);
+        block.cap = cap_in_powers<T>(of.softcap);
         block.biased = masked;
         if (!memory) return from.used;
         for (int64_t i = 0; i < call.plan.per_item; ++i) {

@@ -90,7 +90,6 @@ void see_mask(Visible<T> &seen, const hw_array &mask, const Lane *lanes, int cou
 template <class T>
 void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const Lane *lanes, int count, int width,
               int64_t block, int64_t keys) {
-    constexpr T log2e = static_cast<T>(1.4426950408889634074);
     const int64_t here = least(key_block, keys - block);
     for (int i = 0; i < width; ++i) {
         T *row = rows + i * key_block;
@@ -111,12 +110,12 @@ void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const La
     for (int64_t key = 0; key < key_block; key += W<T>) {
         for (int i = 0; i < width; i += W<T>) {
             Vec<T> part[W<T>];
-            HW_EACH(j, 0, W<T>) part[j] = load<T>(rows + (i + j) * key_block + key) * log2e;
+            HW_EACH(j, 0, W<T>) part[j] = load<T>(rows + (i + j) * key_block + key);
             transpose<T>(part);
             const int w = static_cast<int>(key / word);
             IVec<T> hidden{};
             HW_EACH(j, 0, W<T>) {
-                store<T>(bias + (key + j) * width + i, part[j]);
+                store<T>(bias + (key + j) * width + i, bias_in_powers<T>(part[j]));
                 hidden |=
                     (part[j] == -infinity<T>)&(IVec<T>{} + (typename Shape<T>::Int)(uint32_t(1) << (key % word + j)));
             }

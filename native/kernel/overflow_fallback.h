@@ -22,15 +22,26 @@ template <class T> HW_INLINE T read_number(const hw_array &array, const char *fr
     return x;
 }
 
-// What an additive mask says at one place. Masks of every float type go with calls of every type.
+// What an additive mask says at one place. Masks of every float type go with calls of every type; −∞ alone is −∞.
 template <class T> HW_INLINE T read_bias(const hw_array &mask, const char *from) {
     if (mask.type == HW_FLOAT64) {
         double x;
         __builtin_memcpy(&x, from, sizeof x);
+        if (sizeof(T) == 4 && x < -largest<T> && x > -infinity<double>) return -largest<T>;
         return static_cast<T>(x);
     }
     return static_cast<T>(read_number<float>(mask, from));
 }
+
+// What a mask adds, in powers of two. −∞ hides, and is known by the mask's own number; the lowest of the others, such
+// as finfo.min, are held at the lowest number there is, and not made −∞ by the factor.
+template <class T> HW_INLINE Vec<T> bias_in_powers(Vec<T> bias) {
+    return larger<T>(splat<T>(-largest<T>), bias * static_cast<T>(1.4426950408889634074));
+}
+template <class T> HW_INLINE T bias_in_powers(T bias) { return bias_in_powers<T>(splat<T>(bias))[0]; }
+
+// A row with scores below this has nothing but such numbers to read, and nothing else counts beside them.
+template <class T> constexpr T deep = -largest<T> / (1 << 20);
 
 template <class T> struct CarefulRow {
     using Wide = typename Shape<T>::Wider;
@@ -62,6 +73,34 @@ template <class T> struct CarefulRow {
             const Wide added = bias(key);
             if (added != -infinity<Wide>) body(key, score(key, added));
         }
+    }
+
+    // Where the mask adds one and the same number to every key that may be read: that number; otherwise NaN.
+    Wide only_bias() const {
+        Wide only = __builtin_nan("");
+        for (int64_t key = lane.first; key < lane.last; ++key) {
+            const Wide added = bias(key);
+            if (added == -infinity<Wide> || added == only) continue;
+            if (only == only || added != added) return __builtin_nan("");
+            only = added;
+        }
+        return only;
+    }
+
+    // Whether nothing but the lowest numbers of an additive mask was read. Where they differ, the sums do not tell them
+    // apart.
+    bool is_deep(T top) const {
+        return top <= deep<T> && top > -infinity<T> && call.mask.data && call.mask.type != HW_BOOL;
+    }
+    bool is_unsure(T top) const { return is_deep(top) && only_bias() != only_bias(); }
+
+    // The natural log-sum-exp of a row from its sums, in powers of two.
+    Wide log_sum(T top, T sum) const {
+        constexpr Wide ln2 = 0.6931471805599453094172L;
+        if (sum == 0) return -infinity<Wide>;
+        if (!is_deep(top)) return (Wide(top) + log2l(Wide(sum))) * ln2;
+        const Wide only = only_bias();
+        return only + (Wide(top) - Wide(bias_in_powers<T>(static_cast<T>(only))) + log2l(Wide(sum))) * ln2;
     }
 
     // `sums` holds d_v wide numbers.

@@ -42,6 +42,7 @@ template <class T> using BitVec = typename VectorOf<T>::Bits;
 template <class T> constexpr int W = HW_BYTES / static_cast<int>(sizeof(T));
 
 template <class T> constexpr T infinity = static_cast<T>(__builtin_inf());
+template <class T> constexpr T largest = sizeof(T) == 4 ? static_cast<T>(__FLT_MAX__) : static_cast<T>(__DBL_MAX__);
 
 // Not std::min: a function of the standard library, compiled here for one CPU, could be linked for all.
 template <class N> HW_INLINE constexpr N least(N a, N b) { return b < a ? b : a; }

@@ -74,7 +74,7 @@ template <class T, int NV, int KT> HW_INLINE void adjust(Vec<T> (&s)[KT][NV], co
     constexpr int lanes = NV * W<T>;
     if (block.cap > 0)
         HW_EACH(i, 0, KT)
-            HW_EACH(v, 0, NV) s[i][v] = tanh<T>(s[i][v] / block.cap) * block.cap;
+            HW_EACH(v, 0, NV) s[i][v] = capped<T>(s[i][v], block.cap);
     if (block.biased)
         HW_EACH(i, 0, KT)
             HW_EACH(v, 0, NV) s[i][v] += load<T>(block.bias + (j + i) * lanes + v * W<T>);

@@ -1,12 +1,13 @@
 """The corner cases of docs/reference/engine.md, one by one."""
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from headwork.engine import attention
-from tests.engine import oracle
+from headwork.engine import attention, attention_backward
+from tests.engine import backward_oracle, oracle
 from tests.engine.cases import DTYPES, assert_as_good_as_plain, distance, draws
 
 NAN, INF = np.nan, np.inf
@@ -207,3 +208,98 @@ def test_empty_lengths_and_rows_beyond_every_key() -> None:
     assert (out[:, :, :3] == 0).all()
     assert_as_good_as_plain(out, q, k, v, causal=True, offset=-3)
     assert (attention(q, k, v, window=(1, 1), offset=100) == 0).all()
+
+
+def test_a_window_wider_than_every_position_is_no_window() -> None:
+    q, k, v = draws(np.random.default_rng(12), *[(1, 5, 8)] * 3)
+    all_keys, before = attention(q, k, v, scale=1.0), attention(q, k, v, scale=1.0, causal=True)
+    for wide in (sys.maxsize, 2**62, 10**30):
+        assert (attention(q, k, v, scale=1.0, window=(wide, wide)) == all_keys).all()
+        assert (attention(q, k, v, scale=1.0, window=(wide, 0)) == before).all()
+        assert (attention(q, k, v, scale=1.0, window=(wide, wide), offset=-(2**60)) == all_keys).all()
+    assert (attention(q, k, v, causal=True, offset=2**60, scale=1.0) == all_keys).all()
+
+
+def lowest(dtype: Any) -> float:
+    return float(np.finfo(dtype).min)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("tokens", "keys"), [(1, 5), (3, 40), (2, 700), (30, 5), (30, 700)])
+def test_the_lowest_number_is_not_minus_infinity(dtype: Any, tokens: int, keys: int) -> None:
+    """finfo.min hides a key beside others, as −∞ would; a row that has nothing else reads all that share it, alike."""
+    rng = np.random.default_rng(13)
+    q, k, v, dout = draws(rng, (2, tokens, 8), (2, keys, 8), (2, keys, 8), (2, tokens, 8), dtype=dtype)
+    floor = lowest(dtype)
+    mask = np.where(rng.random((tokens, keys)) < 0.5, 0, floor).astype(dtype)
+    mask[0] = floor  # nothing else
+    mask[0, 0] = -np.inf
+    mask[-1, 1:4] = -np.inf
+    masks = [mask]
+    if dtype == np.float32:  # finfo.min of bfloat16, and of float64
+        masks += [np.where(mask == floor, -3.38953139e38, mask).astype(DTYPES[3])]
+        masks += [np.where(mask == floor, lowest(np.float64), mask.astype(np.float64))]
+    for given in masks:
+        out, lse, weights = attention(q, k, v, mask=given, return_lse=True, return_weights=True)
+        exact, exact_lse, exact_weights = oracle.attention(q, k, v, mask=given)
+        near = 1e-5 if dtype == np.float32 else 1e-13
+        assert distance(out, exact) < near
+        assert distance(attention(q, k, v, mask=given), exact) < near
+        assert distance(weights, exact_weights) < near
+        held = np.maximum(exact_lse, floor)
+        assert np.allclose(lse.astype(held.dtype), held, rtol=near, atol=near)
+        got = attention_backward(q, k, v, out, lse, dout, mask=given, mask_gradient=True)
+        wanted = backward_oracle.gradients(q, k, v, exact, dout, sort=oracle.wider(dtype), mask=given)
+        for mine, theirs in zip(got, wanted, strict=True):
+            assert mine is not None
+            assert theirs is not None
+            tolerance = 0.01 if mine.dtype == DTYPES[3] else near
+            assert distance(mine, theirs) < 20 * tolerance
+
+
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_two_numbers_near_the_lowest_are_told_apart(tokens: int) -> None:
+    q, k, v = draws(np.random.default_rng(14), (1, tokens, 8), (1, 100, 8), (1, 100, 8))
+    mask = np.full((tokens, 100), lowest(np.float32), np.float32)
+    mask[:, 50:52] = -3.0e38
+    out, lse = attention(q, k, v, mask=mask, return_lse=True)
+    assert np.allclose(out[0], v[0, 50:52].mean(0), atol=1e-6)
+    assert (lse == np.float32(-3.0e38)).all()
+    dout = np.ones_like(out)
+    got = attention_backward(q, k, v, out, lse, dout, mask=mask)
+    assert np.allclose(got.v[0, 50:52], tokens / 2)
+    assert not np.delete(got.v[0], [50, 51], axis=0).any()
+
+
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_scores_low_by_themselves_are_no_mask(tokens: int) -> None:
+    """Their sums are as small as numbers get, beside a mask of zeros."""
+    q, k = np.full((tokens, 2), -1e18, np.float32), np.array([[1e17, 1e17], [2e17, 1e17]], np.float32)
+    v, mask = np.eye(2, dtype=np.float32), np.zeros((tokens, 2), np.float32)
+    out, lse = attention(q, k, v, mask=mask, return_lse=True)
+    assert (out == [1, 0]).all()
+    assert np.allclose(lse, -(2**0.5) * 1e35)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tokens", [1, 30])
+def test_a_softcap_on_scores_beyond_the_type(dtype: Any, tokens: int) -> None:
+    """Sums that leave the type on their way and come back, and those that do not."""
+    huge = float(np.finfo(dtype).max) / 2
+    q = np.broadcast_to(np.array([2, 2, -2, -1.5], dtype), (tokens, 4))
+    k = np.array(
+        [[huge, huge, huge, huge], [huge, huge, huge, 0.9 * huge], [0.1, 0, 0, 0], [-huge, -huge, 0, 0]], dtype
+    )
+    k[0] = [huge, huge, 2 * (huge / 2), 4 / 3 * huge / 2]  # the exact sum is near 0 beside the terms
+    v = np.eye(4, dtype=dtype)
+    for cap in (2.0, 1e-50, 1e60):
+        exact = oracle.attention(q, k, v, scale=1.0, softcap=cap)[0]
+        assert distance(attention(q, k, v, scale=1.0, softcap=cap), exact) < 1e-6
+
+
+@pytest.mark.parametrize("cap", [1e-60, 1e-39, 1e37, 1e38, 3e38, 1e39, 1e300])
+def test_a_softcap_far_from_every_score(cap: float) -> None:
+    q, k, v = draws(np.random.default_rng(15), *[(2, 20, 8)] * 3)
+    for tokens in (1, 20):
+        exact = oracle.attention(q[:, :tokens], k, v, softcap=cap)[0]
+        assert distance(attention(q[:, :tokens], k, v, softcap=cap), exact) < 1e-6

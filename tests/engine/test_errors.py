@@ -54,6 +54,23 @@ def test_order_and_windows() -> None:
         refused("Give (left, right)", window=window)
 
 
+def test_nothing_and_masked_arrays() -> None:
+    refused("q is None. Give an array", None, Q, Q)
+    refused("v is None", Q, Q, None)
+    refused("q is no array", [[1.0], [1.0, 2.0]], Q, Q)
+    hidden = np.ma.masked_greater(Q, 0.5)
+    refused("k is a masked array, and its mask would be ignored: give k.data", Q, hidden, Q)
+    refused("mask is a masked array", mask=np.ma.masked_array(np.ones((4, 4), bool), False))
+    refused("lengths is a masked array", lengths=np.ma.masked_array([1], True))
+
+
+def test_positions_no_key_can_have() -> None:
+    for offset in (10**30, 2**63 - 1, -(2**63)):
+        with pytest.raises(HeadworkError, match="offset"):
+            attention(Q, Q, Q, causal=True, offset=offset)
+    refused("lengths runs from", lengths=np.array(2**64 - 1, np.uint64))
+
+
 def test_numbers() -> None:
     refused("scale is nan", scale=float("nan"))
     refused("scale is '1'", scale="1")

@@ -93,3 +93,85 @@ def test_importing_the_engine_is_light() -> None:
     code = "import sys, headwork.engine; print(*sys.modules)"
     loaded = set(run(code).split())
     assert not loaded & {"torch", "onnx", "onnxruntime", "sympy", "ml_dtypes", "jax", "matplotlib"}
+
+
+FIRST_CALL = """
+import os, sys
+{before}
+child = os.fork()
+if child == 0:
+    {inside}
+    x = np.random.default_rng(0).standard_normal((8, 400, 64)).astype(np.float32)
+    attention(x, x, x, threads=2)
+    os._exit(0)
+for _ in range(600):
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        print(os.waitstatus_to_exitcode(status))
+        break
+    import time
+    time.sleep(0.05)
+else:
+    os.kill(child, 9)
+    print("hung")
+"""
+POOL = (
+    "import torch; torch.set_num_threads(2); torch.ones(2000, 500).sin().sum(); torch.mm(*[torch.ones(700, 700)] * 2)"
+)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_first_call_in_a_forked_child_after_somebodys_pool_ran(early: bool) -> None:
+    """Imported before the fork, or only in the child: a pool that lost its threads is not waited for."""
+    load = "import numpy as np; from headwork.engine import attention"
+    before, inside = (f"{load}; {POOL}", "pass") if early else (POOL, load)
+    assert run(FIRST_CALL.format(before=before, inside=inside)) == "0"
+
+
+DAEMON = """
+import threading, time, numpy as np
+from headwork.engine import attention
+x = np.random.default_rng(0).standard_normal((4, 700, 64)).astype(np.float32)
+def work():
+    while True:
+        attention(x, x, x, threads=1)
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("again", range(3))
+def test_a_daemon_thread_in_a_call_when_the_interpreter_ends(again: int) -> None:
+    assert run(DAEMON) == ""
+
+
+FORKED_COUNT = """
+import os
+from headwork.engine import backend
+backend()
+child = os.fork()
+if not child:
+    print(backend().threads, backend().runtime, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_the_environments_number_of_threads_counts_also_after_a_fork() -> None:
+    code = "from headwork.engine import backend; print(backend().threads)"
+    if backend().native:
+        assert run(code, OMP_NUM_THREADS="3") == "3"
+        assert run(FORKED_COUNT, OMP_NUM_THREADS="3") == "3 threads"
+
+
+def test_an_absurd_number_of_threads_is_refused() -> None:
+    for given in ("0", "99999", "1" * 5000, "-1"):
+        failed = subprocess.run(
+            [sys.executable, "-c", "import headwork.engine"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "HEADWORK_THREADS": given},
+        )
+        assert "HEADWORK_THREADS is" in failed.stderr, failed.stderr
+        assert "1 to 4096" in failed.stderr

@@ -3,8 +3,10 @@
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.errors import HeadworkError
@@ -156,6 +158,85 @@ def test_memory_that_is_read_negated() -> None:
     assert x.is_neg()
     y = x.clone()
     assert (scaled_dot_product_attention(x, x, x) - torchs_own(y, y, y)).abs().max() < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's forward mode uses what torch deprecates
+def test_a_forward_mode_tangent_is_not_dropped() -> None:
+    """Through torch's own function, which has forward-mode rules in its plain form."""
+    q, k, v, way = tensors(*[(2, 5, 8)] * 4, dtype=torch.float64)
+    with forward_ad.dual_level(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert str(explain(q, k, v)) == "torch: forward-mode derivatives"
+        found = [
+            forward_ad.unpack_dual(f(forward_ad.make_dual(q, way), k, v)).tangent
+            for f in (scaled_dot_product_attention, torchs_own)
+        ]
+    torch.testing.assert_close(*found)
+
+
+def test_tensors_without_memory() -> None:
+    q, k, v = tensors(*[(2, 5, 8)] * 3)
+    meta = scaled_dot_product_attention(*(t.to("meta") for t in (q, k, v)))
+    assert (meta.device.type, meta.shape) == ("meta", q.shape)
+    zero = torch._efficientzerotensor(2, 5, 8)
+    for given in ((zero, k, v), (q, zero, v), (q, k, zero)):
+        assert explain(*given).way == "operator"
+        got = scaled_dot_product_attention(*given)
+        assert (got - torchs_own(*(t.clone() for t in given))).abs().max() < 1e-6
+    slopes = torch.autograd.grad(scaled_dot_product_attention(q.requires_grad_(), k, v), q, zero)
+    assert not slopes[0].any()
+
+
+@pytest.mark.parametrize("shapes", [[(2, 5, 0)] * 3, [(2, 5, 0), (2, 5, 0), (2, 5, 4)], [(2, 0, 8)] * 3])
+def test_empty_axes_are_torchs(shapes: list[tuple[int, ...]]) -> None:
+    q, k, v = tensors(*shapes)
+    assert explain(q, k, v).way == "torch"
+    torch.testing.assert_close(scaled_dot_product_attention(q, k, v), torchs_own(q, k, v))
+
+
+class Noted(torch.overrides.TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_is_asked_and_explain_says_so() -> None:
+    q, k, v = tensors(*[(2, 5, 8)] * 3)
+    with Noted() as mode:
+        scaled_dot_product_attention(q, k, v)
+        assert torchs_own in mode.seen
+        assert str(explain(q, k, v)) == "torch: a tensor or a mode has functions of its own"
+    with torch.device("cpu"):  # a mode that says where new tensors go, and nothing about this
+        assert explain(q, k, v).way == "operator"
+        torch.testing.assert_close(scaled_dot_product_attention(q, k, v), torchs_own(q, k, v))
+
+
+def test_what_is_no_tensor_is_refused_by_name() -> None:
+    q, k, v = tensors(*[(2, 5, 8)] * 3)
+    bad: Any
+    for bad, said in (
+        (
+            np.ones((2, 5, 8), np.float32),
+            r"a numpy.ndarray. Give a torch tensor; NumPy arrays go to headwork.attention",
+        ),
+        (None, "None. Give a torch tensor"),
+        ([[1.0]], "a builtins.list"),
+    ):
+        for at, name in enumerate(("query", "key", "value")):
+            given = [q, k, v]
+            given[at] = bad
+            with pytest.raises(HeadworkError, match=f"{name} is {said}"):
+                scaled_dot_product_attention(*given)
+            with torch.autocast("cpu"), pytest.raises(HeadworkError, match=f"{name} is {said}"):
+                scaled_dot_product_attention(*given)
+    with pytest.raises(HeadworkError, match=r"attn_mask is a numpy.ndarray"):
+        scaled_dot_product_attention(q, k, v, np.ones((5, 5), bool))
+    with pytest.raises(TypeError, match="'scale' must be float, not str"):
+        scaled_dot_product_attention(q, k, v, scale="a")  # type: ignore[arg-type]  # the mistake
+    assert (scaled_dot_product_attention(q, k, v, scale=1) == scaled_dot_product_attention(q, k, v, scale=1.0)).all()
 
 
 def test_strides_are_followed_and_kept() -> None:

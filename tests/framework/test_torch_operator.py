@@ -102,6 +102,41 @@ def test_vmap(rank: int, in_dims: tuple[int | None, ...]) -> None:
     torch.testing.assert_close(torch.autograd.grad(ours, mapped, upward), torch.autograd.grad(theirs, mapped, upward))
 
 
+TRANSFORMS: dict[str, Any] = {
+    "grad": lambda f: torch.func.grad(lambda q, k, v: f(q, k, v).square().sum(), argnums=(0, 1, 2)),
+    "vmap": torch.func.vmap,
+    "vmap of grad": lambda f: torch.func.vmap(TRANSFORMS["grad"](f)),
+    "grad of vmap": lambda f: TRANSFORMS["grad"](torch.func.vmap(f)),
+    "vmap of vmap": lambda f: torch.func.vmap(torch.func.vmap(f)),
+    "jacrev": torch.func.jacrev,
+    "vjp": lambda f: lambda q, k, v: torch.func.vjp(f, q, k, v)[1](v),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # of torch's own
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms(name: str, compiled: bool) -> None:
+    q, k, v = (torch.randn(2, 3, 5, 4, dtype=torch.float64) for _ in range(3))
+    found = []
+    for function in (scaled_dot_product_attention, torchs_own):
+        work = TRANSFORMS[name](function)
+        work = torch.compile(work, fullgraph=True, backend="aot_eager") if compiled else work
+        found.append(work(q, k, v))
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")  # of torch's own
+def test_a_batch_of_gradients_from_above() -> None:
+    x = [torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    upward = torch.randn(3, 2, 5, 4, dtype=torch.float64)
+    found = [
+        torch.autograd.grad(f(*x), x, upward, is_grads_batched=True) for f in (scaled_dot_product_attention, torchs_own)
+    ]
+    torch.testing.assert_close(*found)
+
+
 def test_gradients_for_each_item() -> None:
     """vmap over grad: the gradient of a mask that all items share is one for each."""
     q, k, v, mask = (torch.randn(s, dtype=torch.float64) for s in ((4, 5, 3), (4, 6, 3), (4, 6, 3), (5, 6)))

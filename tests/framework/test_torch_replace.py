@@ -83,6 +83,71 @@ def test_under_the_compiler(called: list[str], backend: str) -> None:
     torch.testing.assert_close(got, torch.autograd.grad(sdpa(q, k, v).sin().sum(), (q, k, v)))
 
 
+@pytest.mark.parametrize("added", [False, True])
+def test_a_backward_pass_outside_the_block(called: list[str], added: bool) -> None:
+    """torch's own follows on our forward pass, with a row that reads nothing; and ours on torch's."""
+    mask: Any = torch.ones(6, 6, dtype=torch.bool)
+    mask[2] = False
+    if added:
+        mask = torch.zeros(6, 6).masked_fill(~mask, -torch.inf)
+    x = [torch.randn(1, 2, 6, 8, requires_grad=True) for _ in range(3)]
+    expected = torch.autograd.grad(sdpa(x[0], x[1], x[2], mask).square().sum(), x)
+    with use():
+        out = sdpa(x[0], x[1], x[2], mask)
+    torch.testing.assert_close(torch.autograd.grad(out.square().sum(), x), expected)
+    out = sdpa(x[0], x[1], x[2], mask)
+    with use():
+        torch.testing.assert_close(torch.autograd.grad(out.square().sum(), x), expected)
+    assert called == ["forward", "backward"]
+
+
+def test_the_lowest_number_below_torch_is_what_it_is_to_torch(called: list[str]) -> None:
+    """transformers hides keys by finfo.min: a row of nothing else is the mean of the values."""
+    x = [torch.randn(1, 2, 6, 8) for _ in range(3)]
+    mask = torch.zeros(6, 6)
+    mask[1] = torch.finfo(torch.float32).min
+    mask[3, 2:] = torch.finfo(torch.float32).min
+    with use():
+        ours = sdpa(x[0], x[1], x[2], mask)
+    torch.testing.assert_close(ours, sdpa(x[0], x[1], x[2], mask))
+    assert called == ["forward"]
+
+
+def test_a_torch_without_the_registry() -> None:
+    """2.10 has not all of it: everything but `use` is there."""
+    program = (
+        "import torch.nn.attention as a; del a.restore_flash_attention_impl, a.current_flash_attention_impl\n"
+        "import torch, headwork.torch as h; x = torch.eye(2); h.scaled_dot_product_attention(x, x, x)\n"
+        "try: h.use()\nexcept h.replace.HeadworkError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("use() needs the registry")
+
+
+THREADS = """
+import os, threading, torch
+from headwork.torch import calls
+torch.set_num_threads(2)
+torch.mm(*[torch.ones(500, 500)] * 2)
+torch.set_num_threads(1)
+found = [calls.threads()]
+fresh = threading.Thread(target=lambda: found.append(calls.threads()))
+fresh.start()
+fresh.join()
+child = os.fork()
+if not child:
+    torch.set_num_threads(1)
+    print(*found, calls.threads(), calls.kernel.threads(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_torchs_number_of_threads_counts_in_fresh_threads_and_forked_workers() -> None:
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"] * 4
+
+
 def test_importing_replaces_nothing() -> None:
     program = (
         "import headwork.torch, torch; from torch.nn.attention import current_flash_attention_impl as c; print(c())"

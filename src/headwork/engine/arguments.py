@@ -19,12 +19,14 @@ from headwork.engine.arrays import (
     is_swapped,
     same_precision,
     sizes,
+    unmasked,
 )
-from headwork.engine.backend import DEFAULT_THREADS
+from headwork.engine.backend import DEFAULT_THREADS, MOST_THREADS
 from headwork.errors import HeadworkError, ShapeError
 
 Causal = bool | Literal["top_left", "bottom_right"]
 Whole = NDArray[np.int64]
+FARTHEST = 2**60  # positions and what is added to them stay within 64 bits
 
 
 class Options(TypedDict, total=False):
@@ -74,9 +76,11 @@ class Call:
 
 def per_item(name: str, given: ArrayLike, size: CallSizes) -> Whole:
     """One whole number for every batch item."""
-    array = np.asarray(given)
+    array = unmasked(name, given)
     if array.dtype.kind not in "iu":
         raise HeadworkError(f"{name} holds {array.dtype}. Give whole numbers.")
+    if array.size and max(-int(array.min()), int(array.max())) > FARTHEST:
+        raise HeadworkError(f"{name} runs from {array.min()} to {array.max()}: that is farther than any key can be.")
     try:
         return np.broadcast_to(array, size.batch).astype(np.int64).reshape(-1)
     except ValueError:
@@ -114,7 +118,7 @@ def checked_window(window: tuple[int, int]) -> tuple[int, int]:
             f"reads, "
             "−1 for all."
         )
-    return int(left), int(right)
+    return min(int(left), 4 * FARTHEST - 1), min(int(right), 4 * FARTHEST - 1)  # beyond every key: all of them
 
 
 def alignment(
@@ -130,7 +134,9 @@ def alignment(
             raise HeadworkError(
                 f"causal={causal!r} and offset both place the tokens: give causal=True with an offset, or no offset."
             )
-        return int(offset) if isinstance(offset, Integral) else per_item("offset", offset, size)
+        if isinstance(offset, Integral) and -FARTHEST <= int(offset) <= FARTHEST:
+            return int(offset)
+        return per_item("offset", offset, size)
     if causal == "bottom_right":
         return size.keys - size.tokens if lengths is None else lengths - size.tokens
     if causal is True and size.tokens != size.keys:
@@ -174,7 +180,7 @@ def checked_threads(threads: int | None) -> int:
         return DEFAULT_THREADS
     if not isinstance(threads, Integral) or threads < 1:
         raise HeadworkError(f"threads is {threads!r}. Give a whole number from 1 up, or None for the default.")
-    return min(int(threads), 4096)  # more than any machine has, and safe to hand on
+    return min(int(threads), MOST_THREADS)
 
 
 def checked(

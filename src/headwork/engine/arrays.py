@@ -68,9 +68,24 @@ def is_swapped(layout: Layout) -> bool:
     return layout == "bshd"
 
 
+def unmasked(name: str, given: ArrayLike) -> Array:
+    """`given` as an array. What a masked array hides would be read as if it were not hidden: it is refused."""
+    if given is None:
+        raise HeadworkError(f"{name} is None. Give an array of numbers.")
+    if isinstance(given, np.ma.MaskedArray):
+        raise HeadworkError(
+            f"{name} is a masked array, and its mask would be ignored: give {name}.data, and hide keys by mask= or "
+            "lengths=."
+        )
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise HeadworkError(f"{name} is no array: {error}. Give rows of one length.") from None
+
+
 def floats(name: str, given: ArrayLike) -> Array:
     """`given` as an array of one of the four float types."""
-    array = np.asarray(given)
+    array = unmasked(name, given)
     if is_float(array.dtype):
         return array
     raise HeadworkError(
@@ -146,7 +161,7 @@ def batch(q: Array, k: Array, v: Array) -> tuple[int, ...]:
 
 
 def checked_mask(given: ArrayLike, size: CallSizes) -> Array:
-    mask = np.asarray(given)
+    mask = unmasked("mask", given)
     if not is_bool(mask) and not is_float(mask.dtype):
         raise HeadworkError(
             f"mask holds {mask.dtype}. A Boolean mask is True where a key may be read, a float mask is "

@@ -12,6 +12,7 @@ from types import ModuleType
 from headwork.errors import HeadworkError
 
 CPUS = ("baseline", "avx2", "avx512", "numpy")
+MOST_THREADS = 4096  # more than any machine has, and safe to hand on
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ def _threads() -> int:
     given = os.environ.get("HEADWORK_THREADS", "")
     if not given:
         return 0
-    if not given.isdecimal() or int(given) < 1:
-        raise HeadworkError(f"HEADWORK_THREADS is {given!r}. Give a whole number of threads, 1 or more.")
+    if not given.isdecimal() or len(given) > 4 or not 1 <= int(given) <= MOST_THREADS:
+        short = given if len(given) <= 20 else f"{given[:20]}…"
+        raise HeadworkError(f"HEADWORK_THREADS is {short!r}. Give a whole number of threads, 1 to {MOST_THREADS}.")
     return int(given)
 
 

@@ -128,18 +128,26 @@ class Rows:
         if self.group.mask is None:
             return seen
         mask = self.group.mask[:, self.tokens, keys]
-        return seen & (mask if mask.dtype == np.bool_ else mask.astype(self.call.accumulates) != -np.inf)
+        return seen & (mask if mask.dtype == np.bool_ else mask != -np.inf)
 
     def scores(self, keys: slice, visible: NDArray[np.bool_]) -> Array:
         call = self.call
         scores = self.q @ self.group.k[keys].astype(self.q.dtype).T
         scores *= self.q.dtype.type(call.scale)
         if call.softcap:
-            scores = call.softcap * np.tanh(scores / self.q.dtype.type(call.softcap))
-            scores = scores.astype(self.q.dtype, copy=False)
+            # A score that is not finite becomes NaN, not ±softcap: the row is then worked again in wider arithmetic.
+            held = np.where(np.isfinite(scores), np.tanh(scores.astype(np.float64) / call.softcap), np.nan)
+            scores = (call.softcap * held).astype(self.q.dtype)
         if self.group.mask is not None and self.group.mask.dtype != np.bool_:
-            scores += self.group.mask[:, self.tokens, keys].astype(self.q.dtype)
+            scores += added(self.group.mask[:, self.tokens, keys], self.q.dtype)
         return np.asarray(np.where(visible, scores, self.q.dtype.type(-np.inf)))
+
+
+def added(mask: Array, sort: np.dtype[Any]) -> Array:
+    """An additive mask in the type of the sums; no number but −∞ becomes −∞."""
+    if mask.dtype == np.float64 and sort != np.float64:
+        mask = np.maximum(mask, np.where(mask == -np.inf, mask, np.finfo(sort).min))
+    return mask.astype(sort)
 
 
 def work(rows: Rows) -> None:

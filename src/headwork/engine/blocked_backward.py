@@ -33,12 +33,14 @@ def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array
         rows = Rows(group, slice(start, min(start + TOKENS, group.q.shape[1])))
         upward = dout[:, rows.tokens].astype(sort)
         delta = (upward * group.out[:, rows.tokens].astype(sort)).sum(-1) - dlse[:, rows.tokens].astype(sort)
-        sum_q = np.zeros(rows.q.shape, sort)
+        sum_q, norm = np.zeros(rows.q.shape, sort), None
+        if group.mask is not None and (group.lse[:, rows.tokens] < np.finfo(sort).min / 2**20).any():
+            norm = divisors(rows)
         for first in range(*rows.span, KEYS):
             keys = slice(first, min(first + KEYS, rows.span[1]))
             visible = np.broadcast_to(rows.visible(keys), (*rows.q.shape[:2], keys.stop - keys.start))
-            p = np.exp(rows.scores(keys, visible) - group.lse[:, rows.tokens, None])
-            p = np.where(visible, p, 0).astype(sort, copy=False)
+            p = weights(rows, keys, visible)
+            p = p if norm is None else p / norm
             ds = p * (upward @ group.v[keys].astype(sort).T - delta[..., None])
             ds = np.where(p == 0, 0, ds).astype(sort, copy=False)
             if dmask is not None:
@@ -52,6 +54,25 @@ def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array
         dq[:, rows.tokens] = (sum_q * sort.type(call.scale)).astype(dq.dtype)
     dk[...] = (sum_k * sort.type(call.scale)).astype(dk.dtype)
     dv[...] = sum_v.astype(dv.dtype)
+
+
+def weights(rows: Rows, keys: slice, visible: NDArray[np.bool_]) -> Array:
+    assert rows.group.lse is not None
+    p = np.exp(rows.scores(keys, visible) - rows.group.lse[:, rows.tokens, None])
+    return np.asarray(np.where(visible, p, 0).astype(rows.q.dtype, copy=False))
+
+
+def divisors(rows: Rows) -> Array:
+    """What the weights of each row add up to, (heads, tokens, 1): not 1 where an additive mask says numbers so low that
+    the log-sum-exp has no trace of how many keys share them.
+    """
+    total = np.zeros((*rows.q.shape[:2], 1), rows.q.dtype)
+    for first in range(*rows.span, KEYS):
+        keys = slice(first, min(first + KEYS, rows.span[1]))
+        visible = np.broadcast_to(rows.visible(keys), (*rows.q.shape[:2], keys.stop - keys.start))
+        total += weights(rows, keys, visible).sum(-1, keepdims=True)
+    deep = rows.group.lse[:, rows.tokens, None] < np.finfo(rows.q.dtype).min / 2**20  # type: ignore[index]  # weights asked
+    return np.asarray(np.where(deep & (total > 0), total, 1))
 
 
 def bend(rows: Rows, keys: slice) -> NDArray[np.floating]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headwork.engine.arguments import Call, Causal, checked_scale, checked_softcap, checked_threads, reach
-from headwork.engine.arrays import Array, accumulator, checked_out, floats, same_precision, sizes
+from headwork.engine.arrays import Array, accumulator, checked_out, floats, same_precision, sizes, unmasked
 from headwork.engine.attention import run
 from headwork.errors import HeadworkError, ShapeError
 
@@ -117,7 +117,7 @@ def attention_varlen(
 
 def pieces(name: str, given: ArrayLike, total: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(starts, lengths) of the sequences between cumulative offsets, which run from 0 to `total`."""
-    offsets = np.asarray(given)
+    offsets = unmasked(name, given)
     if offsets.ndim != 1 or offsets.size < 1 or offsets.dtype.kind not in "iu":
         raise HeadworkError(
             f"{name} is {offsets.dtype} {offsets.shape}. Give whole numbers in one row: 0, and the end of "

@@ -4,10 +4,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
-from headwork.engine.backend import DEFAULT_THREADS, kernel
-from headwork.torch.functions import AtOnce, Transformed
+from headwork.engine.backend import kernel
+from headwork.torch.calls import threads
+from headwork.torch.functions import AtOnce
 from headwork.torch.operator import attention, forward
-from headwork.torch.path import Path, busy, choose, leading, needs_gradient, transformed
+from headwork.torch.path import Path, busy, check_tensors, choose, leading, needs_gradient
 
 
 def scaled_dot_product_attention(
@@ -33,29 +34,23 @@ def scaled_dot_product_attention(
     """
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
-    gradient = needs_gradient(query, key, value, attn_mask)
-    if (
-        attn_mask is None
-        and dropout_p == 0
-        and not gradient
-        and kernel is not None
-        and not busy(query, key, value, None)
-    ):
+    if attn_mask is None and dropout_p == 0 and kernel is not None and not busy(query, key, value, None):
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
-        out = torch.empty_like(query)
-        factor = query.size(-1) ** -0.5 if scale is None else scale
-        if kernel.plain_tensors(query, key, value, out, is_causal, enable_gqa, factor, DEFAULT_THREADS):
-            return out
-    way = choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa).way
+        width = query.size(-1)
+        if width and not needs_gradient(query, key, value, None) and (scale is None or isinstance(scale, float)):
+            out = torch.empty_like(query)
+            factor = width**-0.5 if scale is None else scale
+            if kernel.plain_tensors(query, key, value, out, is_causal, enable_gqa, factor, threads()):
+                return out
+    way = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa).way
     lead = leading(query, key, value, enable_gqa) if way != "torch" else None
     if lead is None:
         return torchs_own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     tensors = (spread(tensor, lead, enable_gqa) for tensor in (query, key, value))
     factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
-    if way == "operator":
-        work = Transformed.apply if transformed() else attention
-    else:
-        work = AtOnce.apply if gradient else forward
+    work = attention
+    if way == "kernel":
+        work = AtOnce.apply if needs_gradient(query, key, value, attn_mask) else forward
     return work(*tensors, attn_mask, is_causal, factor)[0]
 
 
@@ -79,7 +74,7 @@ def explain(
     """
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
-    return choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    return choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
 def spread(tensor: Tensor, lead: tuple[int, ...], grouped: bool) -> Tensor:
@@ -90,6 +85,7 @@ def spread(tensor: Tensor, lead: tuple[int, ...], grouped: bool) -> Tensor:
 
 def narrowed(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
     """As torch.autocast has it for this function: every float but float64 in autocast's type."""
+    check_tensors(*tensors)
     dtype = torch.get_autocast_dtype("cpu")
     kept = (torch.float64, torch.bool)
     return tuple(t if t is None or t.dtype in kept or not t.is_cpu else t.to(dtype) for t in tensors)

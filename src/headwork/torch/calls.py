@@ -10,6 +10,11 @@ def accumulator(query: Tensor) -> torch.dtype:
     return torch.float64 if query.dtype == torch.float64 else torch.float32
 
 
+def threads() -> int:
+    """As many as torch would use here: its number counts for fresh threads and forked workers too."""
+    return DEFAULT_THREADS or torch.get_num_threads()
+
+
 def forward_into(
     out: Tensor,
     lse: Tensor | None,
@@ -28,7 +33,7 @@ def forward_into(
     assert kernel is not None
     right = 0 if causal else -1
     kernel.forward(
-        query, key, value, mask, out, lse, weights, None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS
+        query, key, value, mask, out, lse, weights, None, False, 0, -1, right, scale, 0.0, threads()
     )  # fmt: skip
 
 
@@ -53,5 +58,5 @@ def backward_into(
     right = 0 if causal else -1
     kernel.backward(
         query, key, value, mask, out, lse, dout, dlse, dq, dk, dv, dmask,
-        None, False, 0, -1, right, scale, 0.0, DEFAULT_THREADS,
+        None, False, 0, -1, right, scale, 0.0, threads(),
     )  # fmt: skip

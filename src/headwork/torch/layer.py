@@ -161,7 +161,7 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 def with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropped: float) -> tuple[Tensor, Tensor]:
     """(head outputs, weights): by our kernel, but where gradients are to flow through the weights too."""
-    if choose(q, k, v, mask, dropped, False, False).way != "kernel" or needs_gradient(q, k, v, mask):
+    if choose(q, k, v, mask, dropped, False, None, False).way != "kernel" or needs_gradient(q, k, v, mask):
         return explicit(q, k, v, mask, dropped)
     out, weights = torch.empty_like(q), q.new_empty((*q.shape[:-1], k.shape[2]), dtype=accumulator(q))
     forward_into(out, None, q, k, v, mask, False, q.shape[-1] ** -0.5, weights)

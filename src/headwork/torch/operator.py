@@ -1,11 +1,29 @@
 """Our kernel as torch's operators: `headwork::attention` and its gradients, for autograd, compilers and transforms."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import _C, Tensor
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd.function import _SingleLevelFunction
 
+from headwork.errors import HeadworkError
 from headwork.torch.calls import accumulator, backward_into, forward_into
+
+LIBRARY = torch.library.Library("headwork", "DEF")
+WHAT = "Tensor? mask, bool causal, float scale"
+LIBRARY.define(
+    f"attention(Tensor query, Tensor key, Tensor value, {WHAT}) -> (Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+LIBRARY.define(
+    "attention_backward(Tensor dout, Tensor? dlse, Tensor query, Tensor key, Tensor value, Tensor out, Tensor lse, "
+    f"{WHAT}, bool mask_gradient) -> (Tensor, Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+attention = torch.ops.headwork.attention.default
+attention_backward = torch.ops.headwork.attention_backward.default
 
 
 def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,46 +74,28 @@ def fresh_gradients(
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), dmask
 
 
-attention = torch.library.custom_op("headwork::attention", forward, mutates_args=(), device_types="cpu")
-attention_backward = torch.library.custom_op(
-    "headwork::attention_backward", backward, mutates_args=(), device_types="cpu"
-)
-
-
 def fake(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
     return fresh(query, key, value)
 
 
-def fake_backward(
-    dout: Tensor,
-    dlse: Tensor | None,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    lse: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float,
-    mask_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def fake_backward(*saved: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    _, _, query, key, value, _, _, mask, _, _, mask_gradient = saved
     dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
     return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
 
 
-attention.register_fake(fake)
-attention_backward.register_fake(fake_backward)
-
-
 def remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     query, key, value, mask, ctx.causal, ctx.scale = inputs
-    ctx.set_materialize_grads(False)
     ctx.save_for_backward(query, key, value, mask, *output)
+    ctx.set_materialize_grads(False)
 
 
-def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Any = attention_backward) -> tuple[Any, ...]:
+def gradients(
+    ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Callable[..., Any] = attention_backward
+) -> tuple[Any, ...]:
+    """Those of the operator's arguments."""
     query, key, value, mask, out, lse = ctx.saved_tensors
     if dout is None and dlse is None:
         return (None,) * 6
@@ -106,7 +106,48 @@ def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Any = at
     return dq, dk, dv, dmask if asked else None, None, None
 
 
-attention.register_autograd(gradients, setup_context=remember)
+def once(ctx: Any, *upward: Any) -> tuple[Any, ...]:
+    raise HeadworkError(
+        "our attention has no second derivatives. For this call use torch's own: "
+        "torch.nn.functional.scaled_dot_product_attention under torch.nn.attention.sdpa_kernel(SDPBackend.MATH)."
+    )
+
+
+def forget(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.set_materialize_grads(False)
+
+
+def differentiable(operator: Any, setup: Callable[..., None], slope: Callable[..., tuple[Any, ...]]) -> Any:
+    """What the operator does at the dispatcher's key for autograd.
+
+    The rule that `torch.library.register_autograd` would make is refused within the transforms of torch.func, compiled
+    ones above all. One level at a time, as torch's own operators are recorded, it nests with every transform.
+    """
+
+    def below(keyset: Any, *inputs: Any) -> Any:
+        with _C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keyset & _C._after_autograd_keyset, *inputs)
+
+    class Recorded(_SingleLevelFunction):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Any:
+            *inputs, keyset = given
+            with torch.enable_grad():  # for the levels below, which record for themselves
+                output = below(keyset, *inputs)
+            setup(ctx, inputs, output)
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, *upward: Any) -> Any:
+            return (*slope(ctx, *upward), None)
+
+    def recorded(keyset: Any, *inputs: Any) -> Any:
+        if not torch.is_grad_enabled() or not _C._any_requires_grad(*inputs):
+            return below(keyset, *inputs)
+        with enable_single_level_autograd_function():
+            return Recorded.apply(*inputs, keyset)
+
+    return recorded
 
 
 def in_front(tensor: Tensor | None, at: int | None, size: int, rank: int) -> Tensor | None:
@@ -127,9 +168,6 @@ def mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tenso
     return attention(*wide, mask, causal, scale), (0, 0)
 
 
-attention.register_vmap(mapped)
-
-
 def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     dout, dlse, query, key, value, out, lse, mask, causal, scale, asked = args
     rank = query.dim() - (in_dims[2] is not None)
@@ -145,4 +183,11 @@ def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tu
     return attention_backward(dout, dlse, query, key, value, out, lse, mask, causal, scale, asked), (0, 0, 0, 0)
 
 
-attention_backward.register_vmap(mapped_backward)
+for _name, _work, _fake, _map, _recorded in (
+    ("attention", forward, fake, mapped, differentiable(attention, remember, gradients)),
+    ("attention_backward", backward, fake_backward, mapped_backward, differentiable(attention_backward, forget, once)),
+):
+    LIBRARY.impl(_name, _work, "CPU")
+    LIBRARY.impl(_name, _recorded, "Autograd", with_keyset=True)
+    torch.library.register_fake(f"headwork::{_name}", _fake, lib=LIBRARY)
+    torch.library.register_vmap(f"headwork::{_name}", _map, lib=LIBRARY)

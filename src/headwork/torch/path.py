@@ -10,10 +10,15 @@ from torch.nn import Parameter
 
 from headwork.engine.arrays import BATCH_AXES
 from headwork.engine.backend import REASON, kernel
+from headwork.errors import HeadworkError
 
 Way = Literal["kernel", "operator", "torch"]
 KNOWN = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 PLAIN = (Tensor, Parameter)
+MEMORY_KEYS = set()
+for _inference in (False, True):
+    with torch.inference_mode(_inference):
+        MEMORY_KEYS.add(torch._C._dispatch_keys(torch.empty(0, device="cpu")).raw_repr())
 
 
 @dataclass(frozen=True)
@@ -31,20 +36,28 @@ def busy(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str:
     """Why the tensors' memory may not be read and written at once, behind the dispatcher's back; "" where it may."""
     if torch.compiler.is_compiling():
         return "it is being compiled"
-    if transformed():
+    if torch._C._are_functorch_transforms_active():
         return "it is called under a transform of torch.func"
-    if torch._C._len_torch_dispatch_stack() or torch._C._is_tracing():
+    if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() or torch._C._is_tracing():
         return "it is being traced"
+    if forward_ad._current_level >= 0:
+        return "forward-mode derivatives"
     plain = type(query) in PLAIN and type(key) in PLAIN and type(value) in PLAIN
-    turned = query.is_neg() or key.is_neg() or value.is_neg()
-    if not plain or turned or (mask is not None and (type(mask) not in PLAIN or mask.is_neg())):
+    if not plain or turned(query) or turned(key) or turned(value):
         return "a tensor is not plain memory"
+    if mask is not None and (type(mask) not in PLAIN or turned(mask)):
+        return "a mask is not plain memory"
     return ""
 
 
-def transformed() -> bool:
-    """Within torch.func's vmap, grad and the like, and not traced by the compiler, which handles them itself."""
-    return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
+def turned(tensor: Tensor) -> bool:
+    """Read with the other sign, or without memory behind it."""
+    return bool(tensor.is_neg() or tensor._is_zerotensor())
+
+
+def is_memory(tensor: Tensor) -> bool:
+    """Plain memory on the CPU: the dispatcher would do nothing on the way to it. Takes longer than `busy`."""
+    return type(tensor) in PLAIN and torch._C._dispatch_keys(tensor).raw_repr() in MEMORY_KEYS
 
 
 def needs_gradient(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
@@ -54,15 +67,43 @@ def needs_gradient(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Non
     return some or (mask is not None and mask.requires_grad)
 
 
-def foreign(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> str:
+def check_tensors(*tensors: Tensor | None) -> None:
+    """Other things than tensors are refused here, unless they say themselves what torch's functions mean to them."""
+    for name, tensor in zip(("query", "key", "value", "attn_mask"), tensors, strict=False):
+        optional = tensor is None and name == "attn_mask"
+        if not optional and not isinstance(tensor, Tensor) and not torch.overrides.has_torch_function((tensor,)):
+            kind = type(tensor)
+            raise HeadworkError(
+                f"{name} is {'None' if tensor is None else f'a {kind.__module__}.{kind.__qualname__}'}. Give a torch "
+                "tensor; NumPy arrays go to headwork.attention."
+            )
+
+
+def overridden(tensors: tuple[Tensor, ...]) -> bool:
+    """A tensor or a mode has a say of its own; the mode of a default device has none in what is computed."""
+    if not torch.overrides.has_torch_function(tensors):
+        return False
+    modes = torch.overrides._get_current_function_mode_stack()
+    if any(type(mode) is not torch.utils._device.DeviceContext for mode in modes):
+        return True
+    with torch._C.DisableTorchFunctionSubclass():
+        return any(type(tensor) not in PLAIN for tensor in tensors)
+
+
+def foreign(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, scale: float | None
+) -> str:
     """Why tensors like these are torch's to handle; "" where they are not."""
     if kernel is None:
         return f"{REASON}; torch's own is faster than NumPy"
+    check_tensors(query, key, value, mask)
     tensors = (query, key, value) if mask is None else (query, key, value, mask)
-    if torch.overrides.has_torch_function(tensors):
+    if overridden(tensors):
         return "a tensor or a mode has functions of its own"
     if dropout_p != 0:
         return "dropout"
+    if scale is not None and not isinstance(scale, (int, float, torch.SymInt, torch.SymFloat)):
+        return f"a scale of type {type(scale).__name__}"
     for tensor in tensors:
         if tensor.is_nested:
             return "nested tensors"
@@ -123,9 +164,10 @@ def choose(
     attn_mask: Tensor | None,
     dropout_p: float,
     is_causal: bool,
+    scale: float | None,
     enable_gqa: bool,
 ) -> Path:
-    foreigner = foreign(query, key, value, attn_mask, dropout_p)
+    foreigner = foreign(query, key, value, attn_mask, dropout_p, scale)
     if foreigner:
         return Path("torch", foreigner)
     misfit = unfit(query, key, value, attn_mask, is_causal, enable_gqa)

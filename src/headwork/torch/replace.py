@@ -9,12 +9,7 @@ from types import TracebackType
 
 import torch
 from torch import Tensor
-from torch.nn.attention import (
-    activate_flash_attention_impl,
-    current_flash_attention_impl,
-    register_flash_attention_impl,
-    restore_flash_attention_impl,
-)
+from torch.nn import attention as registry
 
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
@@ -40,6 +35,8 @@ def forward(
     lse = torch.empty_permuted(query.shape[:-1], (0, 2, 1), dtype=accumulator(query))
     if out.numel():
         forward_into(out, lse, query, key, value, attn_mask, is_causal, factor(query, scale))
+    if attn_mask is not None:
+        lse.masked_fill_(lse == -torch.inf, 0)  # torch's for a row that reads nothing: its own backward may follow
     return out, lse
 
 
@@ -112,10 +109,15 @@ def use() -> Use:
     """
     if kernel is None:
         raise HeadworkError(f"there is no kernel to use: {REASON}.")
-    before = current_flash_attention_impl()
+    if not hasattr(registry, "restore_flash_attention_impl"):
+        raise HeadworkError(
+            f"use() needs the registry of attention that newer versions of torch have; this is {torch.__version__}: "
+            "call headwork.torch.scaled_dot_product_attention, or upgrade torch."
+        )
+    before = registry.current_flash_attention_impl()
     if before != NAME:
-        register_flash_attention_impl(NAME, register_fn=Registered)
-        activate_flash_attention_impl(NAME)
+        registry.register_flash_attention_impl(NAME, register_fn=Registered)
+        registry.activate_flash_attention_impl(NAME)
     in_use.append(Use(before))
     return in_use[-1]
 
@@ -127,6 +129,6 @@ def restore() -> None:
     before = in_use.pop().before
     if before == NAME:
         return
-    restore_flash_attention_impl()
+    registry.restore_flash_attention_impl()
     if before is not None:
-        activate_flash_attention_impl(before)
+        registry.activate_flash_attention_impl(before)
