@@ -22,9 +22,10 @@ from headwork.sheets.ready import Ready
 Array = NDArray[np.float64]
 
 TAGS = """
-forgot-scale scaled-by-d_k scaled-by-sqrt-d_model softmax-columns softmax-everything no-exponential
-mask-after-softmax mask-flipped mask-inverted k-not-transposed q-k-swapped projection-transposed heads-strided
-heads-reordered joined-by-rows heads-added split-before-projection merged-untransposed forgot-output-projection
+forgot-scale scaled-by-d_k scaled-by-sqrt-d_model scaled-by-sqrt-tokens scaled-by-sqrt-d_v softmax-columns
+softmax-everything no-exponential maximum-of-wrong-axis mask-after-softmax mask-flipped mask-inverted mask-off-by-one
+mask-too-weak forgot-mask k-not-transposed q-k-swapped projection-transposed heads-strided heads-reordered
+joined-by-rows heads-added split-before-projection split-untransposed merged-untransposed forgot-output-projection
 forgot-bias sign one-entry swapped-entries transposed early-rounding
 """
 
@@ -103,23 +104,28 @@ EXPECTED = {
     "softmax-everything": layer(attend=lambda s: softmax(s, None)),
     "no-exponential": layer(attend=share),
     "mask-after-softmax": layer(hidden=NO, after=np.tril(np.ones_like(HIDDEN))),
+    "maximum-of-wrong-axis": layer(attend=lambda s: softmax(s - s.max(axis=0))),
     "mask-flipped": layer(hidden=HIDDEN.T),
+    "mask-off-by-one": layer(hidden=np.triu(np.full((TOKENS, TOKENS), -np.inf), 2)),
+    "mask-too-weak": layer(attend=lambda s: softmax(np.where(np.isneginf(s), 1e-9, s))),
+    "forgot-mask": layer(hidden=NO),
     "k-not-transposed": layer(score=lambda q, k: q @ k),
     "q-k-swapped": layer(score=lambda q, k: k @ q.T),
     "projection-transposed": layer(transposed=("W_Q", "W_K", "W_V")),
     "heads-strided": layer(split=lambda wide: [wide[:, i::HEADS] for i in range(HEADS)]),
     "heads-reordered": layer(merge=lambda heads: np.concatenate(heads[::-1], axis=1)),
     "merged-untransposed": layer(merge=lambda heads: np.stack(heads).reshape(TOKENS, D)),
+    "split-untransposed": layer(split=lambda wide: [*wide.reshape(HEADS, TOKENS, D // HEADS)]),
     "split-before-projection": layer(wide=block_diagonal),
     "forgot-bias": layer(biases=False),
 }
 
 
-def ready() -> Ready:
+def ready(mask: str = "causal") -> Ready:
     given: dict[str, Any] = {"X": [[str(x) for x in row] for row in X]}
     given |= {role: [[str(x) for x in row] for row in matrix] for role, matrix in W.items()}
     given |= {role: [str(x) for x in row] for role, row in B.items()}
-    table = {"formula": "multi_head_blocks", "heads": HEADS, "mask": "causal", "given": given}
+    table = {"formula": "multi_head_blocks", "heads": HEADS, "mask": mask, "given": given}
     return Ready(read_problem({**table, "part": [{"label": "a", "find": ["output"]}]}, ""))
 
 
@@ -158,6 +164,33 @@ def test_scores_that_sum_to_0_cannot_be_shared_out(scale: str) -> None:
     weights = worked(problem, mistaken, problem.steps["weights", None])
     assert np.isnan(weights[0]).all()
     assert weights[1] == pytest.approx([0.25, 0.25, 0.5])
+
+
+def test_the_other_ways_of_the_mask_the_maximum_and_the_split() -> None:
+    """A token that may not read itself; maxima whose axis was not kept; the heads of a token among themselves."""
+    problem = ready()
+    behind = CATALOGUE["mask-off-by-one"].made_in(problem.last)[1]
+    weights = worked(problem, behind, problem.steps["weights", 0])
+    assert weights.sum(axis=1) == pytest.approx([0, 1, 1])
+    assert np.all(np.triu(weights) == 0)
+    of_rows = CATALOGUE["maximum-of-wrong-axis"].made_in(problem.last)[1]
+    assert worked(problem, of_rows) == pytest.approx(layer(attend=lambda s: softmax(s - s.max(axis=1))))
+    problem = ready("none")
+    among = CATALOGUE["split-untransposed"].made_in(problem.last)[1]
+    Q, K, V = ((X @ W[f"W_{r}"] + B[f"b_{r}"]).reshape(TOKENS, HEADS, -1) for r in "QKV")
+    powers = np.exp(Q @ K.transpose(0, 2, 1) / 3**0.5)
+    joined = (powers / powers.sum(axis=-1, keepdims=True) @ V).reshape(TOKENS, D)
+    assert worked(problem, among) == pytest.approx(joined @ W["W_O"] + B["b_O"])
+
+
+def test_a_scale_that_is_another_mistakes_is_named_once() -> None:
+    """√tokens with as many tokens as d_k is right; with d_k² of them it is d_k."""
+    for tokens, tags in ((2, set()), (4, {"scaled-by-d_k"}), (3, {"scaled-by-d_k", "scaled-by-sqrt-tokens"})):
+        given = {"Q": [[1, 2]] * tokens, "K": [[1, 2]] * tokens, "V": [[1, 2]] * tokens}
+        table = {"formula": "scaled_dot_product", "given": given, "part": [{"find": ["head_output"]}]}
+        last = Ready(read_problem(table, "")).last
+        made = {tag for tag in CATALOGUE if tag.startswith("scaled") and CATALOGUE[tag].made_in(last)}
+        assert made == tags | {"scaled-by-d_k"}
 
 
 def test_leaving_out_the_output_projection_keeps_or_drops_its_bias() -> None:
@@ -200,7 +233,8 @@ def test_no_occasion_no_mistake() -> None:
     table = {"formula": "scaled_dot_product", "given": {"Q": [[1, 2]], "K": [[1, 2], [3, 4], [5, 6]], "V": [[1]] * 3}}
     last = Ready(read_problem({**table, "part": [{"find": ["head_output"]}]}, "")).last
     made = {tag for tag, mistake in CATALOGUE.items() if mistake.made_in(last)}
-    assert made == {"forgot-scale", "scaled-by-d_k", "softmax-columns", "softmax-everything", "no-exponential"}
+    scales = {"forgot-scale", "scaled-by-d_k", "scaled-by-sqrt-tokens"}
+    assert made == scales | {"softmax-columns", "softmax-everything", "no-exponential", "maximum-of-wrong-axis"}
 
 
 @pytest.mark.parametrize(

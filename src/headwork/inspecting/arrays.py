@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headwork.graph import Rules, Step
-from headwork.mistakes.operations import NOISE, HideOthers, Share, ZeroHidden
+from headwork.mistakes.operations import NOISE, HideOthers, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.readings import values
 from headwork.readings.values import Array
 
@@ -21,9 +21,27 @@ def _share(step: Step, scores: Array) -> Array:
     return shares
 
 
+def _rows(step: Step, mask: Array) -> Array:
+    assert isinstance(step.op, LaterRow)
+    moved = np.roll(mask, -step.op.by, axis=-2)
+    if step.op.by == 1:
+        moved[..., -1, :] = 0.0
+    else:
+        moved[..., 0, :] = -np.inf
+    return moved
+
+
+def _less_maximum(step: Step, scores: Array) -> Array:
+    assert isinstance(step.op, LessMaximum)
+    tops = np.max(scores, axis=-2 if step.op.of == "columns" else -1)
+    return scores - np.where(np.isneginf(tops), 0.0, tops)[..., None, :]
+
+
 VALUES: Rules[Array] = {
     **values.VALUES,
     ZeroHidden: lambda step, left, mask: np.where(np.isneginf(mask), 0.0, left + mask),
     HideOthers: lambda step, left, mask: np.where(np.isneginf(mask), left, -np.inf),
     Share: _share,
+    LaterRow: _rows,
+    LessMaximum: _less_maximum,
 }

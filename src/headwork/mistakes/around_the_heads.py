@@ -150,6 +150,57 @@ def _own_part(step: Step, X: Step, W: Step, columns: int, rows: int, heads: int,
     return Step(MatMul(), (part, row_block(W, rows, heads)), role, step.head)
 
 
+@mistake_with_ways("split-untransposed", "The heads look split without moving tokens: a head is columns of all tokens.")
+def split_untransposed(last: Step) -> Iterable[Edit]:
+    """tokens×(heads·d_k) read off, in order, as heads×tokens×d_k; or as tokens×heads×d_k, and every token's heads
+    attend to one another.
+
+    >>> eye = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    >>> given = dict(X=[[1, 2, 3, 4], [5, 6, 7, 8]], W_Q=eye, W_K=eye, W_V=eye, W_O=eye)
+    >>> compare("split-untransposed", "Q_1", "multi_head_blocks", heads=2, **given)
+    right [[1, 2], [5, 6]], mistaken [[1, 2], [3, 4]]
+    """
+    yield _read_off
+    heads = {(s.role, s.head): s for s in in_order(last) if isinstance(s.op, Split) and s.role in ("Q", "K", "V")}
+    numbers = [head for role, head in heads if role == "Q"]
+    tokens = {shapes(s)[s][-2] for s in heads.values()}
+    if len(numbers) < 2 or 3 * len(numbers) != len(heads) or len(tokens) != 1 or tokens == {1}:
+        return
+    (rows,) = tokens
+    if not isinstance(rows, int):
+        return
+    of_token = {
+        role: [stack("heads", [row_block(heads[role, h], t, rows) for h in numbers]) for t in range(rows)]
+        for role in ("K", "V")
+    }
+
+    def among_heads(step: Step) -> Step | None:
+        if step.role == "scores":
+            each = [Step(Transpose(), (keys,), "turned") for keys in of_token["K"]]
+        elif step.role == "head_output":
+            each = of_token["V"]
+        else:
+            return None
+        left = step.inputs[0]
+        parts = [Step(MatMul(), (row_block(left, t, rows), right), "row") for t, right in enumerate(each)]
+        return relabelled(stack(step.role, parts), step)
+
+    yield among_heads
+
+
+def _read_off(step: Step) -> Step | None:
+    if not isinstance(step.op, Split):
+        return None
+    (wide,) = step.inputs
+    rows, heads = shapes(wide)[wide][-2], step.op.of
+    if not isinstance(rows, int) or not isinstance(heads, int) or rows < 2:
+        return None
+    pieces = range(step.op.part * rows, (step.op.part + 1) * rows)
+    blocks = [Step(Split(piece % heads, heads), (wide,), "block") for piece in pieces]
+    read = [row_block(block, piece // heads, rows) for piece, block in zip(pieces, blocks, strict=True)]
+    return relabelled(stack(step.role, read), step)
+
+
 @mistake(
     "merged-untransposed", "The heads look merged without moving tokens first: row i of every head belongs together."
 )

@@ -6,16 +6,19 @@ A mistaken graph is read with these tables wherever it is read: for its shapes, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from math import inf, nan
+from typing import Literal, TypeVar
 
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.numbers.closed import Exact
+from headwork.numbers.enclosure import sign
 from headwork.numbers.surd import Real
 from headwork.ops import Add, Op, Shape, Softmax
 from headwork.readings import exact, floats
 from headwork.readings import shapes as readings
-from headwork.readings.exact import HIDDEN, Hidden, Matrix
+from headwork.readings.exact import HIDDEN, Entry, Hidden, Matrix
 from headwork.readings.floats import Floats
 
 NOISE = 1e-13  # of float64, where numbers cancel
@@ -42,7 +45,21 @@ class Share(Op):
     axis: int | None = -1
 
 
-OPERATIONS: tuple[type[Op], ...] = (ZeroHidden, HideOthers, Share)
+@dataclass(frozen=True)
+class LaterRow(Op):
+    """A mask read `by` rows further down (1) or up (−1): past its end everything may be read, before it nothing."""
+
+    by: int
+
+
+@dataclass(frozen=True)
+class LessMaximum(Op):
+    """s less a maximum that is not its row's: the column's, or the one of the row that has the column's number."""
+
+    of: Literal["columns", "rows"]
+
+
+OPERATIONS: tuple[type[Op], ...] = (ZeroHidden, HideOthers, Share, LaterRow, LessMaximum)
 
 
 def shapes(last: Step) -> dict[Step, Shape]:
@@ -76,17 +93,57 @@ def _shares(scores: Sequence[float]) -> list[float]:
     return [s / total for s in visible]
 
 
+T = TypeVar("T")
+
+
+def _rows(step: Step, mask: Sequence[Sequence[T]], seen: T, hidden: T) -> list[Sequence[T]]:
+    assert isinstance(step.op, LaterRow)
+    width = len(mask[0])
+    return [*mask[1:], [seen] * width] if step.op.by == 1 else [[hidden] * width, *mask[:-1]]
+
+
+def _exact_rows(step: Step, mask: Matrix) -> Matrix:
+    return tuple(map(tuple, _rows(step, mask, Fraction(0), HIDDEN)))
+
+
+def _less_maximum(step: Step, scores: Floats) -> Floats:
+    assert isinstance(step.op, LessMaximum)
+    tops = [max(line) for line in (zip(*scores, strict=True) if step.op.of == "columns" else scores)]
+    return [[s if s == -inf else s - top for s, top in zip(row, tops, strict=True)] for row in scores]
+
+
+def _exact_less_maximum(step: Step, scores: Matrix) -> Matrix:
+    assert isinstance(step.op, LessMaximum)
+    lines = zip(*scores, strict=True) if step.op.of == "columns" else scores
+    tops = [reduce(_larger, line) for line in lines]
+    return tuple(tuple(_less(s, top) for s, top in zip(row, tops, strict=True)) for row in scores)
+
+
+def _larger(a: Entry, b: Entry) -> Entry:
+    if isinstance(a, Hidden) or isinstance(b, Hidden):
+        return b if isinstance(a, Hidden) else a
+    return b if sign(b - a) > 0 else a
+
+
+def _less(s: Entry, top: Entry) -> Entry:
+    return s if isinstance(s, Hidden) or isinstance(top, Hidden) else s - top
+
+
 SHAPES: Rules[Shape] = {
     **readings.SHAPES,
     ZeroHidden: readings.SHAPES[Add],
     HideOthers: readings.SHAPES[Add],
     Share: readings.SHAPES[Softmax],
+    LaterRow: readings.SHAPES[Softmax],
+    LessMaximum: readings.SHAPES[Softmax],
 }
 FLOATS: Rules[Floats] = {
     **floats.FLOATS,
     ZeroHidden: lambda step, left, mask: floats.by_entry(lambda a, b: 0.0 if b == -inf else a + b, left, mask),
     HideOthers: lambda step, left, mask: floats.by_entry(lambda a, b: a if b == -inf else -inf, left, mask),
     Share: _share,
+    LaterRow: lambda step, mask: _rows(step, mask, 0.0, -inf),
+    LessMaximum: _less_maximum,
 }
 EXACT: Rules[Matrix] = {
     **exact.EXACT,
@@ -97,4 +154,6 @@ EXACT: Rules[Matrix] = {
         lambda a, b: a if isinstance(b, Hidden) else HIDDEN, left, mask
     ),
     Share: _exact_share,
+    LaterRow: _exact_rows,
+    LessMaximum: _exact_less_maximum,
 }

@@ -1,13 +1,14 @@
 """Mistakes within a head: the scale, the softmax, the mask, queries and keys."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Literal
 
 from headwork.graph import Step, in_order
 from headwork.mistakes.example import compare as compare
-from headwork.mistakes.operations import HideOthers, Share, ZeroHidden, shapes
+from headwork.mistakes.operations import HideOthers, LaterRow, LessMaximum, Share, ZeroHidden, shapes
 from headwork.mistakes.rewriting import Edit, in_all_or_one_head, mistake, mistake_with_ways, relabelled
-from headwork.ops import Divide, Given, Root, Softmax, Transpose
+from headwork.ops import Divide, Given, Root, Size, Softmax, Transpose
 
 # The scale.
 
@@ -43,12 +44,53 @@ def scaled_by_sqrt_d_model(step: Step) -> Step | None:
     >>> compare("scaled-by-sqrt-d_model", "scaled_1", "multi_head", **given)
     right [[1.414]], mistaken [[1]]
     """
-    if not isinstance(step.op, Divide) or not isinstance(step.op.by, Root):
+    d_model = _d_model(step)
+    return None if d_model is None else _divided_by_root(step, d_model, "d_model", ())
+
+
+@mistake_with_ways("scaled-by-sqrt-tokens", "The scores look divided by √tokens: it is √d_k, the width of one head.")
+def scaled_by_sqrt_tokens(last: Step) -> Iterable[Edit]:
+    """softmax(Q·Kᵀ/√tokens)·V, or √keys; where that is no other mistake's number.
+
+    >>> compare("scaled-by-sqrt-tokens", "scaled", Q=[[2, 2], [1, 1], [0, 0]], K=[[1, 1]], V=[[1]])
+    right [[2.828], [1.414], [0]], mistaken [[2.309], [1.155], [0]]
+    """
+    for axis, name in ((-2, "tokens"), (-1, "keys")):
+
+        def edit(step: Step, axis: int = axis, name: str = name) -> Step | None:
+            shape = shapes(step)[step]
+            return _divided_by_root(step, shape[axis], name, (_d_model(step), *(shape[-2:-1] if axis == -1 else ())))
+
+        yield edit
+
+
+@mistake_with_ways("scaled-by-sqrt-d_v", "The scores look divided by √d_v: it is √d_k, the width of the keys.")
+def scaled_by_sqrt_d_v(last: Step) -> Iterable[Edit]:
+    """softmax(Q·Kᵀ/√d_v)·V, where that is no other mistake's number.
+
+    >>> compare("scaled-by-sqrt-d_v", "scaled", Q=[[2, 2]], K=[[1, 1]], V=[[1, 2, 3]])
+    right [[2.828]], mistaken [[2.309]]
+    """
+    d_v = {step.head: shapes(step)[step][-1] for step in in_order(last) if step.role == "head_output"}
+
+    def edit(step: Step) -> Step | None:
+        return _divided_by_root(step, d_v.get(step.head), "d_v", (_d_model(step), *shapes(step)[step][-2:]))
+
+    yield edit
+
+
+def _divided_by_root(step: Step, size: Size, name: str, others: Sequence[Size]) -> Step | None:
+    """The scale made √size, unless the size is d_k, one of the others, or such that its root is: 1 or d_k²."""
+    if not isinstance(step.op, Divide) or not isinstance(step.op.by, Root) or not isinstance(size, int):
         return None
-    d_model = next((s.op.shape[-1] for s in in_order(step) if s.role == "X" and isinstance(s.op, Given)), None)
-    if not isinstance(d_model, int) or d_model == step.op.by.of:
+    d_k = step.op.by.of
+    if size == d_k or (name != "d_model" and size in (1, d_k * d_k, *others)):
         return None
-    return Step(Divide(Root(d_model, "d_model")), step.inputs, step.role, step.head)
+    return Step(Divide(Root(size, name)), step.inputs, step.role, step.head)
+
+
+def _d_model(step: Step) -> Size:
+    return next((s.op.shape[-1] for s in in_order(step) if s.role == "X" and isinstance(s.op, Given)), None)
 
 
 # The softmax.
@@ -86,6 +128,29 @@ def no_exponential(step: Step) -> Step | None:
     if not isinstance(step.op, Softmax):
         return None
     return Step(Share(step.op.axis), step.inputs, step.role, step.head)
+
+
+@mistake_with_ways("maximum-of-wrong-axis", "A maximum looks taken along the wrong axis: take each row's own off it.")
+def maximum_of_wrong_axis(last: Step) -> Iterable[Edit]:
+    """softmax(s − max s), which changes nothing with a row's own maximum, with the column's; or with the maximum of
+    row i taken off column i, as an axis that was not kept does.
+
+    >>> compare("maximum-of-wrong-axis", "weights", Q=[[0], [1]], K=[[0], [2]], V=[[1], [1]])
+    right [[0.5, 0.5], [0.1192, 0.8808]], mistaken [[0.8808, 0.1192], [0.5, 0.5]]
+    """
+    lines: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
+    for of in lines:
+
+        def edit(step: Step, of: Literal["columns", "rows"] = of) -> Step | None:
+            if step.op != Softmax(-1):
+                return None
+            rows, columns = shapes(step)[step][-2:]
+            if of == "rows" and rows != columns:
+                return None
+            less = Step(LessMaximum(of), step.inputs, "less_maximum", step.head)
+            return Step(step.op, (less,), step.role, step.head)
+
+        yield edit
 
 
 # The mask.
@@ -132,6 +197,50 @@ def mask_inverted(step: Step) -> Step | None:
     right [[1, 0], [0, 1]], mistaken [[0, 1], [1, 0]]
     """
     return Step(HideOthers(), step.inputs, step.role, step.head) if step.role == "masked" else None
+
+
+@mistake_with_ways("mask-off-by-one", "The mask looks one token off: token i reads itself and all before it.")
+def mask_off_by_one(last: Step) -> Iterable[Edit]:
+    """Token i reads as far as token i + 1, or only what is before itself.
+
+    >>> zero = [[0], [0], [0]]
+    >>> compare("mask-off-by-one", "masked", Q=zero, K=zero, V=zero, mask="causal")
+    right [[0, -inf, -inf], [0, 0, -inf], [0, 0, 0]], mistaken [[0, 0, -inf], [0, 0, 0], [0, 0, 0]]
+    """
+    for by in (1, -1):
+
+        def edit(step: Step, by: int = by) -> Step | None:
+            if step.role != "masked":
+                return None
+            scores, mask = step.inputs
+            rows, columns = shapes(mask)[mask][-2:]
+            if rows != columns or rows < 3:  # of two tokens the first would read everything: forgot-mask
+                return None
+            return Step(step.op, (scores, Step(LaterRow(by), (mask,), "mask_moved")), step.role, step.head)
+
+        yield edit
+
+
+@mistake("mask-too-weak", "Hidden scores look set to 0 or to a small number: only −∞ leaves them no weight.")
+def mask_too_weak(step: Step) -> Step | None:
+    """A 0 for the hidden scores, of which the softmax makes e⁰ = 1.
+
+    >>> see = [[True, False], [True, True]]
+    >>> compare("mask-too-weak", "weights", Q=[[1], [1]], K=[[0], [2]], V=[[1], [1]], mask=see)
+    right [[1, 0], [0.1192, 0.8808]], mistaken [[0.5, 0.5], [0.1192, 0.8808]]
+    """
+    return Step(ZeroHidden(), step.inputs, step.role, step.head) if step.role == "masked" else None
+
+
+@mistake("forgot-mask", "The mask looks left out: hidden keys must get no weight.")
+def forgot_mask(step: Step) -> Step | None:
+    """softmax(Q·Kᵀ/√d_k)·V where there is a mask.
+
+    >>> see = [[True, False], [True, True]]
+    >>> compare("forgot-mask", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
+    right [[1, 0], [0.5, 0.5]], mistaken [[0.5, 0.5], [0.5, 0.5]]
+    """
+    return relabelled(step.inputs[0], step) if step.role == "masked" else None
 
 
 # Queries and keys.
