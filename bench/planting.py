@@ -25,6 +25,7 @@ PLANS = (
     Plan("multi_head_blocks", 3, 2, 6, mask="causal"),
     Plan("multi_head_blocks", 3, 2, 6, biases=True),
     Plan("multi_head_blocks", 4, 2, 8),
+    Plan("multi_head", 4, 2, 6),
     Plan("single_head", 3, 1, 3, mask="causal"),
     Plan("scaled_dot_product", 3, 1, 3),
 )

@@ -10,7 +10,7 @@ from functools import reduce
 from math import inf, nan
 from typing import Literal, TypeVar
 
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, ShapeError
 from headwork.graph import Rules, Step, read
 from headwork.numbers.closed import Exact
 from headwork.numbers.enclosure import sign
@@ -106,6 +106,15 @@ def _exact_rows(step: Step, mask: Matrix) -> Matrix:
     return tuple(map(tuple, _rows(step, mask, Fraction(0), HIDDEN)))
 
 
+def _shape_less_maximum(step: Step, scores: Shape) -> Shape:
+    assert isinstance(step.op, LessMaximum)
+    if step.op.of == "rows" and scores[-2] != scores[-1]:
+        raise ShapeError(
+            f"{scores[-2]} row maxima cannot be taken off {scores[-1]} columns. Give as many rows as columns."
+        )
+    return scores
+
+
 def _less_maximum(step: Step, scores: Floats) -> Floats:
     assert isinstance(step.op, LessMaximum)
     tops = [max(line) for line in (zip(*scores, strict=True) if step.op.of == "columns" else scores)]
@@ -135,7 +144,7 @@ SHAPES: Rules[Shape] = {
     HideOthers: readings.SHAPES[Add],
     Share: readings.SHAPES[Softmax],
     LaterRow: readings.SHAPES[Softmax],
-    LessMaximum: readings.SHAPES[Softmax],
+    LessMaximum: _shape_less_maximum,
 }
 FLOATS: Rules[Floats] = {
     **floats.FLOATS,

@@ -135,17 +135,14 @@ def maximum_of_wrong_axis(last: Step) -> Iterable[Edit]:
     """softmax(s − max s), which changes nothing with a row's own maximum, with the column's; or with the maximum of
     row i taken off column i, as an axis that was not kept does.
 
-    >>> compare("maximum-of-wrong-axis", "weights", Q=[[0], [1]], K=[[0], [2]], V=[[1], [1]])
-    right [[0.5, 0.5], [0.1192, 0.8808]], mistaken [[0.8808, 0.1192], [0.5, 0.5]]
+    >>> compare("maximum-of-wrong-axis", "weights", Q=[[0], [1], [0]], K=[[0], [2]], V=[[1], [1]])
+    right [[0.5, 0.5], [0.1192, 0.8808], [0.5, 0.5]], mistaken [[0.8808, 0.1192], [0.5, 0.5], [0.8808, 0.1192]]
     """
     lines: tuple[Literal["columns", "rows"], ...] = ("columns", "rows")
     for of in lines:
 
         def edit(step: Step, of: Literal["columns", "rows"] = of) -> Step | None:
-            if step.op != Softmax(-1):
-                return None
-            rows, columns = shapes(step)[step][-2:]
-            if of == "rows" and rows != columns:
+            if step.op != Softmax(-1) or shapes(step)[step][-2] < 3:  # of two tokens it is what q-k-swapped predicts
                 return None
             less = Step(LessMaximum(of), step.inputs, "less_maximum", step.head)
             return Step(step.op, (less,), step.role, step.head)
