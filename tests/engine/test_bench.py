@@ -12,7 +12,7 @@ from headwork.engine.bench import Limit, Line, Results, report
 from headwork.engine.bench.cases import CASES
 from headwork.engine.bench.checking import check
 from headwork.engine.bench.contenders import Contenders
-from headwork.engine.bench.peers import MACHINE, PEERS, prepared
+from headwork.engine.bench.peers import MACHINE, PEERS, package_of, prepared
 from headwork.engine.bench.turns import medians
 from headwork.errors import HeadworkError
 
@@ -43,12 +43,14 @@ def test_a_wrong_result_is_not_timed() -> None:
 
 
 def test_a_contender_is_timed_in_a_process_of_its_own(contenders: Contenders) -> None:
-    assert contenders.of("headwork").prepare("headwork", "2×2") is None
-    assert contenders.of("numpy").prepare("numpy", "2×2") is None
-    assert contenders.of("headwork") is not contenders.of("numpy")
-    assert contenders.of("torch") is contenders.of("torch folded")
-    taken = contenders.medians(["headwork", "numpy"], rounds=2, budget=1)
+    assert contenders.prepare("headwork", "2×2") is None
+    assert contenders.prepare("numpy", "2×2") is None
+    taken = contenders.medians(["headwork", "numpy"], "2×2", rounds=2, budget=1)
     assert all(0 < seconds < 1 for seconds in taken.values())
+    processes = [set(running._processes) for running in contenders.running.values()]
+    assert [len(of_one) for of_one in processes] == [1, 1]
+    assert not processes[0] & processes[1]
+    assert package_of("torch") == package_of("torch folded"), "one package, one process"
 
 
 def test_who_is_far_behind_has_fewer_turns() -> None:
@@ -71,22 +73,22 @@ def test_who_is_far_behind_has_fewer_turns() -> None:
 
 def test_trouble_is_told_and_the_others_go_on(contenders: Contenders) -> None:
     """A peer that cannot do a case, and one whose process has died."""
-    assert contenders.of("onnx").prepare("onnx", "Boolean mask, random") == "no onnx"
-    broken = contenders.of("numpy")
-    broken._process.kill()
-    broken._process.join()
-    assert "ended unasked" in (broken.prepare("numpy", "2×2") or "")
+    assert contenders.prepare("onnx", "Boolean mask, random") == "no onnx"
+    assert contenders.prepare("numpy", "2×2") is None
+    (process,) = contenders.running["numpy"]._processes.values()
+    process.kill()
+    process.join()
+    assert "ended unasked" in (contenders.prepare("numpy", "2×2") or "")
     with pytest.raises(HeadworkError, match="numpy ended unasked"):
-        broken.time("numpy")
+        contenders.time("numpy", "2×2")
 
 
 def test_the_machine_is_asked_for_its_limit_where_there_is_a_load(contenders: Contenders) -> None:
-    machine = contenders.of(MACHINE)
-    assert machine.prepare(MACHINE, "2×2") == "no machine", "sixteen multiplications load nothing"
+    assert contenders.prepare(MACHINE, "2×2") == "no machine", "sixteen multiplications load nothing"
     for case in ("1,8,128,64", "decode float16 on 4096"):
-        assert (machine.prepare(MACHINE, case) is None) == (kernel is not None), "it is the kernel that loads it"
+        assert (contenders.prepare(MACHINE, case) is None) == (kernel is not None), "it is the kernel that loads it"
         if kernel is not None:
-            assert 0 < machine.time(MACHINE) < 1
+            assert 0 < contenders.time(MACHINE, case) < 1
 
 
 def test_every_target_names_a_contender_of_its_case() -> None:

@@ -103,12 +103,12 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
 def work(case: Case, contenders: Contenders, quick: bool) -> Line:
     notes, ready = [], []
     for peer in ("headwork", MACHINE, *case.peers):
-        trouble = contenders.of(peer).prepare(peer, case.name)
+        trouble = contenders.prepare(peer, case.name)
         if trouble is None:
             ready.append(peer)
         else:
             notes.append(trouble)
-    taken = contenders.medians(ready, 9 if quick else 15, 6 if quick else 25)
+    taken = contenders.medians(ready, case.name, 9 if quick else 15, 6 if quick else 25)
     ours, at_best = taken.pop("headwork"), taken.pop(MACHINE, None)
     ratios = {peer: seconds / ours for peer, seconds in taken.items()}
     limit = None if at_best is None else Limit.of(case.make(), at_best)

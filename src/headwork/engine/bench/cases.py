@@ -43,6 +43,15 @@ class Problem:
         return float(2 * pairs * (self.q.shape[-1] + self.v.shape[-1]))
 
     @property
+    def bare(self) -> bool:
+        return self.mask is None and self.window is None
+
+    @property
+    def ends(self) -> Array:
+        """Where packed sequences begin and end."""
+        return np.cumsum([0, *(self.lengths or [])])
+
+    @property
     def reads_memory(self) -> bool:
         """Whether reading keys and values, and not the operations, takes the time: one query uses each only once."""
         return bool(self.lengths is None and self.q.shape[-2] == 1)
@@ -59,16 +68,17 @@ class Case:
     quick: bool = True
 
 
-def draw(of_queries: tuple[int, ...], of_keys: tuple[int, ...], dtype: Any = np.float32) -> tuple[Array, Array, Array]:
+def draw(
+    of_queries: tuple[int, ...], of_keys: tuple[int, ...] | None = None, dtype: Any = np.float32
+) -> tuple[Array, Array, Array]:
     """Queries, keys and values."""
     rng = np.random.default_rng(0)
-    q, k, v = (rng.standard_normal(shape, np.float32) for shape in (of_queries, of_keys, of_keys))
+    q, k, v = (rng.standard_normal(shape or of_queries, np.float32) for shape in (of_queries, of_keys, of_keys))
     return q, k.astype(dtype), v.astype(dtype)
 
 
 def dense(batch: int, heads: int, tokens: int, d: int, causal: bool = False) -> Callable[[], Problem]:
-    shape = (batch, heads, tokens, d)
-    return lambda: Problem(*draw(shape, shape), causal=causal)
+    return lambda: Problem(*draw((batch, heads, tokens, d)), causal=causal)
 
 
 def cached(tokens: int, keys: int, dtype: Any = np.float32) -> Callable[[], Problem]:
@@ -83,24 +93,22 @@ def masked(blocks: bool) -> Problem:
         np.fill_diagonal(mask, True)
     else:
         mask = rng.random((2048, 2048)) < 0.5
-    shape = (1, 8, 2048, 64)
-    return Problem(*draw(shape, shape), mask=mask)
+    return Problem(*draw((1, 8, 2048, 64)), mask=mask)
 
 
 def windowed() -> Problem:
-    shape = (1, 8, 4096, 64)
-    return Problem(*draw(shape, shape), window=(128, 127))
+    return Problem(*draw((1, 8, 4096, 64)), window=(128, 127))
 
 
 def ragged() -> Problem:
     lengths = [37, 1024, 200, 512, 91, 700, 333, 64]
-    shape = (sum(lengths), 8, 64)
-    return Problem(*draw(shape, shape), lengths=lengths)
+    return Problem(*draw((sum(lengths), 8, 64)), lengths=lengths)
 
 
 LONG = {"torch": 1.30, "onnx": 1.15}
 SHORT = {"torch": 1.4, "onnx": 1.08}
-DECODING = ("torch", "torch folded", "onnx", "numpy")
+DECODING = {"torch": 4.5, "torch folded": 3, "onnx": 3}
+DECODERS = ("torch", "torch folded", "onnx", "numpy")
 
 CASES = (
     Case("1,8,2048,64", dense(1, 8, 2048, 64), LONG),
@@ -114,34 +122,13 @@ CASES = (
     Case("1,8,1024,32", dense(1, 8, 1024, 32), {"torch": 1.25, "onnx": 1.0}),
     Case("1,8,1024,128", dense(1, 8, 1024, 128), {"torch": 1.12, "onnx": 1.0}),
     Case("1,8,1024,256", dense(1, 8, 1024, 256), {"torch": 1.08, "onnx": 1.0}, quick=False),
-    Case(
-        "decode 1 on 4096, 32/8",
-        cached(1, 4096),
-        {"torch": 4.5, "torch folded": 3, "onnx": 3},
-        DECODING,
-    ),
-    Case(
-        "decode 1 on 32768, 32/8",
-        cached(1, 32768),
-        {"torch": 4.5, "torch folded": 3, "onnx": 3},
-        DECODING,
-        quick=False,
-    ),
-    Case("16 on 4096, 32/8", cached(16, 4096), {"torch": 1.8}, DECODING),
+    Case("decode 1 on 4096, 32/8", cached(1, 4096), DECODING, DECODERS),
+    Case("decode 1 on 32768, 32/8", cached(1, 32768), DECODING, DECODERS, quick=False),
+    Case("16 on 4096, 32/8", cached(16, 4096), {"torch": 1.8}, DECODERS),
     Case("Boolean mask, random", lambda: masked(False), {"torch": 1.4}, ("torch",)),
     Case("Boolean mask, 128-blocks", lambda: masked(True), {"torch": 3.2}, ("torch",)),
     Case("window 256 of 4096", windowed, {"torch": 15, "torch flex": 2.5}, ("torch", "torch flex")),
-    Case(
-        "ragged, 8 of 37–1024",
-        ragged,
-        {"torch loop": 1.3, "torch padded": 4.5},
-        ("torch loop", "torch padded"),
-    ),
-    Case(
-        "decode float16 on 4096",
-        cached(1, 4096, np.float16),
-        {"torch bfloat16": 3},
-        ("torch bfloat16",),
-    ),
+    Case("ragged, 8 of 37–1024", ragged, {"torch loop": 1.3, "torch padded": 4.5}, ("torch loop", "torch padded")),
+    Case("decode float16 on 4096", cached(1, 4096, np.float16), {"torch bfloat16": 3}, ("torch bfloat16",)),
     Case("2×2", dense(1, 1, 2, 2), {"torch": 4}),
 )

@@ -30,18 +30,12 @@ def dense_rows(problem: Problem, rows: Array) -> Array:
 
 
 def packed_rows(problem: Problem, rows: Array) -> Array:
-    ends = np.cumsum([0, *(problem.lengths or [])])
     out = []
     for row in rows:
-        i = int(np.searchsorted(ends, row, side="right")) - 1
-        q, k, v = (
-            a.swapaxes(0, 1).astype(np.float64)
-            for a in (
-                problem.q[row : row + 1],
-                problem.k[ends[i] : ends[i + 1]],
-                problem.v[ends[i] : ends[i + 1]],
-            )
-        )
+        i = int(np.searchsorted(problem.ends, row, side="right"))
+        own = slice(*problem.ends[i - 1 : i + 1])
+        parts = (problem.q[row : row + 1], problem.k[own], problem.v[own])
+        q, k, v = (a.swapaxes(0, 1).astype(np.float64) for a in parts)
         out.append(formula(q, k, v, None)[:, 0])
     return np.stack(out)
 

@@ -4,6 +4,7 @@ A peer that is not installed is left out. None of them is imported before it is 
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from itertools import cycle, pairwise
 from typing import Any
@@ -13,11 +14,15 @@ import numpy as np
 from headwork.engine.bench.cases import Problem
 
 Call = Callable[[], Any]
+MACHINE = "machine"
+STREAM = 256 << 20  # bytes, more than any cache holds
 
 
 def prepared(peer: str, problem: Problem) -> Call | None:
     """The call of one peer, or None where it is not installed or has no such operation."""
-    return PEERS[peer](problem) if find_spec(PACKAGES[package_of(peer)]) else None
+    package = package_of(peer)
+    installed = find_spec({"headwork": "numpy", MACHINE: "numpy", "onnx": "onnxruntime"}.get(package, package))
+    return PEERS[peer](problem) if installed else None
 
 
 def package_of(peer: str) -> str:
@@ -30,22 +35,32 @@ def headwork_call(problem: Problem) -> Call:
 
     q, k, v = problem.q, problem.k, problem.v
     if problem.lengths is not None:
-        ends = np.cumsum([0, *problem.lengths])
-        return lambda: attention_varlen(q, k, v, ends, ends)
-    if problem.causal:
-        return lambda: attention(q, k, v, causal=True)
-    if problem.mask is not None:
-        return lambda: attention(q, k, v, mask=problem.mask)
-    if problem.window is not None:
-        return lambda: attention(q, k, v, window=problem.window)
-    return lambda: attention(q, k, v)
+        return partial(attention_varlen, q, k, v, problem.ends, problem.ends)
+    options: dict[str, Any] = {"causal": problem.causal or None, "mask": problem.mask, "window": problem.window}
+    return partial(attention, q, k, v, **{name: asked for name, asked in options.items() if asked is not None})
 
 
-def torch_call(problem: Problem) -> Call:
+def in_torch(problem: Problem) -> tuple[Any, Any, Any, Any, Any]:
+    """torch, its attention, and the three arrays as tensors."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-    q, k, v = map(torch.from_numpy, (problem.q, problem.k, problem.v))
+    return torch, sdpa, *map(torch.from_numpy, (problem.q, problem.k, problem.v))
+
+
+def quiet(call: Call) -> Call:
+    """The call without the bookkeeping for gradients."""
+    import torch
+
+    def run() -> Any:
+        with torch.inference_mode():
+            return call()
+
+    return run
+
+
+def torch_call(problem: Problem) -> Call:
+    torch, sdpa, q, k, v = in_torch(problem)
     grouped = q.shape[1] != k.shape[1]
     if problem.causal:
         return quiet(lambda: sdpa(q, k, v, is_causal=True, enable_gqa=grouped))
@@ -54,31 +69,24 @@ def torch_call(problem: Problem) -> Call:
     return quiet(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=grouped))
 
 
-def torch_folded(problem: Problem) -> Call | None:
+def torch_folded(problem: Problem) -> Call:
     """The query heads of a group as rows of one head, which a careful user would do by hand."""
-    import torch
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
-
-    q, k, v = map(torch.from_numpy, (problem.q, problem.k, problem.v))
-    batch, heads, tokens, d = q.shape
-    return quiet(lambda: sdpa(q.reshape(batch, k.shape[1], -1, d), k, v).reshape(batch, heads, tokens, d))
+    _, sdpa, q, k, v = in_torch(problem)
+    batch, _, _, d = q.shape
+    return quiet(lambda: sdpa(q.reshape(batch, k.shape[1], -1, d), k, v).reshape(q.shape))
 
 
 def torch_bfloat16(problem: Problem) -> Call:
-    import torch
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
-
-    arrays = (problem.q, problem.k, problem.v)
-    q, k, v = (torch.from_numpy(a.astype(np.float32)).to(torch.bfloat16) for a in arrays)
+    torch, sdpa, *arrays = in_torch(problem)
+    q, k, v = (a.float().to(torch.bfloat16) for a in arrays)
     return quiet(lambda: sdpa(q, k, v, enable_gqa=True))
 
 
 def torch_flex(problem: Problem) -> Call | None:
     """FlexAttention, compiled, with a block mask of its own."""
-    import torch
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    q, k, v = map(torch.from_numpy, (problem.q, problem.k, problem.v))
+    torch, _, q, k, v = in_torch(problem)
     assert problem.window is not None
     left, right = problem.window
 
@@ -97,92 +105,61 @@ def torch_flex(problem: Problem) -> Call | None:
 
 def torch_loop(problem: Problem) -> Call:
     """One call for each of the packed sequences."""
-    import torch
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
-
-    assert problem.lengths is not None
-    q, k, v = (torch.from_numpy(a).transpose(0, 1)[None] for a in (problem.q, problem.k, problem.v))
-    ends = np.cumsum([0, *problem.lengths]).tolist()
-    parts = [slice(a, b) for a, b in pairwise(ends)]
+    torch, sdpa, *arrays = in_torch(problem)
+    q, k, v = (a.transpose(0, 1)[None] for a in arrays)
+    parts = [slice(a, b) for a, b in pairwise(problem.ends.tolist())]
     return quiet(lambda: torch.cat([sdpa(q[:, :, p], k[:, :, p], v[:, :, p]) for p in parts], 2)[0].transpose(0, 1))
 
 
 def torch_padded(problem: Problem) -> Call:
     """One call for all sequences, padded to the longest, with a mask."""
-    import torch
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
-
-    assert problem.lengths is not None
-    longest, count = max(problem.lengths), len(problem.lengths)
-    ends = np.cumsum([0, *problem.lengths]).tolist()
+    torch, sdpa, *arrays = in_torch(problem)
+    lengths = problem.lengths or []
 
     def padded(array: Any) -> Any:
-        whole = np.zeros((count, longest, *array.shape[1:]), array.dtype)
-        for i, length in enumerate(problem.lengths or []):
-            whole[i, :length] = array[ends[i] : ends[i + 1]]
-        return torch.from_numpy(np.ascontiguousarray(whole.swapaxes(1, 2)))
+        sequences = torch.nn.utils.rnn.pad_sequence(array.split(lengths), batch_first=True)
+        return sequences.transpose(1, 2).contiguous()
 
-    q, k, v = padded(problem.q), padded(problem.k), padded(problem.v)
-    mask = torch.arange(longest)[None, None, None] < torch.tensor(problem.lengths)[:, None, None, None]
-    lengths = problem.lengths
+    q, k, v = map(padded, arrays)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None, None, None]
     call = quiet(lambda: sdpa(q, k, v, attn_mask=mask))
     return lambda: torch.cat([part[:, :n].transpose(0, 1) for part, n in zip(call(), lengths, strict=True)])
 
 
-def quiet(call: Call) -> Call:
-    """The call without the bookkeeping for gradients."""
-    import torch
-
-    def run() -> Any:
-        with torch.inference_mode():
-            return call()
-
-    return run
-
-
 def onnx_call(problem: Problem) -> Call | None:
     """ONNX Runtime's `Attention`."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    if problem.mask is not None or problem.window is not None or problem.k.dtype != np.float32:
+    if not problem.bare or problem.k.dtype != np.float32:
         return None
     node = helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=int(problem.causal))
-    shapes = {"q": problem.q, "k": problem.k, "v": problem.v}
-    return session(node, shapes, 23, "", TensorProto.FLOAT)
+    return session(node, {"q": problem.q, "k": problem.k, "v": problem.v})
 
 
 def onnx_mha(problem: Problem) -> Call | None:
     """ONNX Runtime's own `MultiHeadAttention`: (batch, tokens, heads·d), no grouped heads."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    heads = problem.q.shape[1]
-    plain = problem.mask is None and problem.window is None and problem.k.dtype == np.float32
-    if not plain or problem.k.shape[1] != heads:
+    batch, heads, tokens, d = problem.q.shape
+    if not problem.bare or problem.k.dtype != np.float32 or problem.k.shape[1] != heads:
         return None
     joined = {
         name: np.ascontiguousarray(a.swapaxes(1, 2)).reshape(a.shape[0], a.shape[2], -1)
         for name, a in (("q", problem.q), ("k", problem.k), ("v", problem.v))
     }
-    node = helper.make_node(
-        "MultiHeadAttention",
-        ["q", "k", "v"],
-        ["y"],
-        domain="com.microsoft",
-        num_heads=heads,
-        unidirectional=int(problem.causal),
-    )
-    call = session(node, joined, 23, "com.microsoft", TensorProto.FLOAT)
-    batch, _, tokens, d = problem.q.shape
+    order = {"num_heads": heads, "unidirectional": int(problem.causal)}
+    node = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["y"], domain="com.microsoft", **order)
+    call = session(node, joined)
     return lambda: call().reshape(batch, tokens, heads, d).swapaxes(1, 2)
 
 
-def session(node: Any, arrays: dict[str, Any], opset: int, domain: str, sort: int) -> Call:
+def session(node: Any, arrays: dict[str, Any]) -> Call:
     import onnxruntime as ort
-    from onnx import helper
+    from onnx import TensorProto, helper
 
-    inputs = [helper.make_tensor_value_info(name, sort, array.shape) for name, array in arrays.items()]
-    output = helper.make_tensor_value_info("y", sort, None)
-    domains = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in arrays.items()]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    domains = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(helper.make_graph([node], "attention", inputs, [output]), opset_imports=domains)
     model.ir_version = 10
     options = ort.SessionOptions()
@@ -194,7 +171,7 @@ def session(node: Any, arrays: dict[str, Any], opset: int, domain: str, sort: in
 def jax_call(problem: Problem) -> Call | None:
     import jax
 
-    if problem.mask is not None or problem.window is not None:
+    if not problem.bare:
         return None
     q, k, v = (jax.numpy.asarray(a.swapaxes(1, 2)) for a in (problem.q, problem.k, problem.v))
     work = jax.jit(lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=problem.causal))
@@ -232,16 +209,6 @@ def at_its_limit(problem: Problem) -> Call | None:
     return lambda: kernel.multiply_add(operations, 0)
 
 
-STREAM = 256 << 20  # bytes, more than any cache holds
-MACHINE = "machine"
-PACKAGES = {
-    "headwork": "numpy",
-    MACHINE: "numpy",
-    "torch": "torch",
-    "onnx": "onnxruntime",
-    "jax": "jax",
-    "numpy": "numpy",
-}
 PEERS: dict[str, Callable[[Problem], Call | None]] = {
     "headwork": headwork_call,
     MACHINE: at_its_limit,

@@ -14,12 +14,8 @@ if TYPE_CHECKING:
 def table(results: "Results", console: Console) -> None:
     """Ratios first: how many times as long each peer takes. Red: below target; below 1: listed."""
     view = Table(title="times as long as headwork takes, ≥ what it should be", title_justify="left", box=None)
-    view.add_column("case", no_wrap=True)
-    view.add_column("torch", justify="right", no_wrap=True)
-    view.add_column("onnx", justify="right", no_wrap=True)
-    view.add_column("others")
-    view.add_column("headwork", justify="right", no_wrap=True)
-    view.add_column("of limit", justify="right", no_wrap=True)
+    for name in ("case", "torch", "onnx", "others", "headwork", "of limit"):
+        view.add_column(name, justify="left" if name in ("case", "others") else "right", no_wrap=name != "others")
     for line in results.lines:
         others = ", ".join(
             f"{peer} {ratio(line, peer)}" for peer in line.ratios if peer not in ("torch", "onnx", "onnx mha")
