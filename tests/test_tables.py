@@ -9,7 +9,7 @@ import pytest
 from headwork.inspecting import arrays
 from headwork.maths import Maths
 from headwork.mistakes import operations
-from headwork.ops import OPS, Op
+from headwork.ops import LAYER, OPS, Op
 from headwork.readings.counts import COUNTS
 from headwork.readings.entries import ENTRIES
 from headwork.readings.exact import EXACT
@@ -56,8 +56,8 @@ def test_what_the_catalogue_reads_with_has_a_rule_for_its_own_operations_too(tab
     assert set(table) == {*OPS, *own}
 
 
-def test_there_are_eight_operations() -> None:
-    assert len(OPS) == 8
+def test_eight_operations_make_the_layer_and_nine_take_it_apart() -> None:
+    assert (len(LAYER), len(OPS)) == (8, 17)
 
 
 def test_every_kind_of_line_is_made_of_blocks() -> None:

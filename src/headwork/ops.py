@@ -1,4 +1,6 @@
-"""The eight operations that attention is made of: a closed list, data without behaviour.
+"""The operations that attention is made of: a closed list, data without behaviour.
+
+Eight make the layer. The nine after them take the softmax apart, work its gradients and cut the keys into blocks.
 
 What an operation *means* is for a reading to say (see `headwork.readings`). Whoever needs another one, as the mistakes
 do, derives it from `Op` and reads with tables that have a rule for it.
@@ -77,7 +79,7 @@ class Divide(Op):
 class Add(Op):
     """Entry by entry; a single row is added to every row. A −∞ hides the entry that it is added to."""
 
-    takes = 2
+    takes = None
 
 
 @dataclass(frozen=True)
@@ -106,4 +108,72 @@ class Join(Op):
     of: Size | None = None
 
 
-OPS: tuple[type[Op], ...] = (Given, MatMul, Transpose, Divide, Add, Softmax, Split, Join)
+@dataclass(frozen=True)
+class Constant(Op):
+    """A matrix of one number."""
+
+    takes = 0
+    shape: Shape
+    value: Real
+
+
+@dataclass(frozen=True)
+class Multiply(Op):
+    """Entry by entry. On the right a column spreads over the entries of its row, and a row over all rows."""
+
+    takes = 2
+
+
+@dataclass(frozen=True)
+class Subtract(Op):
+    """Entry by entry, spread like `Multiply`. What is hidden stays hidden, whatever is taken from it."""
+
+    takes = 2
+
+
+@dataclass(frozen=True)
+class DivideBy(Op):
+    """Entry by entry, spread like `Multiply`. 0/0 is 0: a row in which nothing may be read has no weights."""
+
+    takes = 2
+
+
+@dataclass(frozen=True)
+class Exp(Op):
+    """e to the power of every entry; what is hidden gives 0."""
+
+
+@dataclass(frozen=True)
+class Sums(Op):
+    """Along an axis: −1 leaves a column, the sum of every row; −2 a row, the sum of every column."""
+
+    axis: int = -1
+
+
+@dataclass(frozen=True)
+class Maxima(Op):
+    """A column, the largest entry of every row of all the inputs; −∞ where all of them are hidden."""
+
+    takes = None
+
+
+@dataclass(frozen=True)
+class Rows(Op):
+    """The rows from `start` up to, and without, `stop`, counted from 0."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Stack(Op):
+    """The inputs under one another."""
+
+    takes = None
+
+
+LAYER: tuple[type[Op], ...] = (Given, MatMul, Transpose, Divide, Add, Softmax, Split, Join)
+OPS: tuple[type[Op], ...] = (
+    *LAYER,
+    *(Constant, Multiply, Subtract, DivideBy, Exp, Sums, Maxima, Rows, Stack),
+)

@@ -1,19 +1,21 @@
 """Exponentials in closed form: Σ N/D, where N and D are sums c·eˢ with real algebraic c and s.
 
-Softmax makes eˢ/Σeˢ; the products that follow only multiply by known numbers and add, which stays inside.
+Softmax makes eˢ/Σeˢ; the products that follow only multiply by known numbers and add, which stays inside. So does
+what its gradients do (products of two such numbers) and a quotient of two exponential sums.
 Why not a general algebra system: here equality is *decided* (see `expsum` for why), so that a number that is plain is
 always a `Fraction` or a `Surd`, and rounding at rising precision always comes to an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import count
 
+from headwork.errors import HeadworkError
 from headwork.numbers.constant import constant
-from headwork.numbers.enclosure import Encloser, largest
+from headwork.numbers.enclosure import Encloser, largest, sign
 from headwork.numbers.expsum import (
     ONE,
     UNIT,
@@ -122,6 +124,50 @@ def softmax(exponents: Sequence[Real | None]) -> list[Exact]:
     return [ZERO if s is None else _simplest({denominator: {s - top: ONE}}) for s in exponents]
 
 
+def power_of_e(exponent: Real | None) -> Exact:
+    """eˢ; None is −∞."""
+    if exponent is None:
+        return ZERO
+    return Closed({UNIT: {exponent: ONE}}) if exponent else ONE
+
+
+def quotient(above: Exact, below: Exact) -> Exact:
+    """above/below, for a divisor that is a plain number or made of exponentials with like signs; 0/0 is 0.
+
+    >>> quotient(power_of_e(Fraction(1)), power_of_e(Fraction(1)) + power_of_e(Fraction(2)))
+    e^(-1)/(1 + e^(-1))
+    """
+    if not isinstance(below, Closed):
+        if not below and above:
+            raise HeadworkError("a number that is not 0 cannot be divided by 0")
+        return above / below if below else ZERO
+    together = over_one(below.parts)
+    if together is None:
+        raise HeadworkError("this divisor is too long to be brought over one denominator; ask for values instead")
+    ((under, divisor),) = together.items()
+    if len({sign(c) for c in divisor.values()}) > 1:
+        raise HeadworkError("a divisor whose exponentials have different signs has no closed form here")
+    top = largest(divisor)
+    turned = sign(divisor[top])
+    shifted = {s - top: c * turned for s, c in divisor.items()}
+    factor: dict[Real, Real] = {s - top: c * turned for s, c in under}
+    parts: Fractions = above.parts if isinstance(above, Closed) else {UNIT: {ZERO: above}}
+    result: dict[Denominator, dict[Real, Real]] = {}
+    for D, N in parts.items():
+        if under == D:  # which cancels
+            key, numerator = frozenset(shifted.items()), {s - top: c * turned for s, c in N.items()}
+        else:
+            key, numerator = frozenset(product(dict(D), shifted).items()), product(N, factor)
+        accumulate(result.setdefault(key, {}), numerator.items())
+    return _simplest(result)
+
+
+def total(numbers: Iterable[Exact]) -> Exact:
+    """Their sum, gathered in one place."""
+    each = list(numbers)
+    return dot(each, [ONE] * len(each))
+
+
 def dot(row: Sequence[Exact], column: Sequence[Exact]) -> Exact:
     """Σ aᵢ·bᵢ, gathered in one place: adding term by term would copy the growing sum every time."""
     total: dict[Denominator, dict[Real, Real]] = {}
@@ -161,5 +207,7 @@ def _simplest(parts: Fractions) -> Exact:
     if not kept:
         return plain
     if plain:
-        kept[UNIT] = {ZERO: plain}
+        unit = dict(kept.get(UNIT, {}))
+        accumulate(unit, [(ZERO, plain)])
+        kept[UNIT] = unit
     return Closed(kept)

@@ -5,9 +5,11 @@ So two values of t, in float64, tell almost every sum at once that it is none: t
 and t = ∞, where only e⁰ is left. What still looks like a plain number is brought over one denominator.
 """
 
+from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 
-from headwork.numbers.enclosure import near
+from headwork.numbers.enclosure import near, sign
 from headwork.numbers.expsum import ZERO, Denominator, Fractions, over_one, ratio
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real
@@ -19,7 +21,7 @@ def constant(fractions: Fractions) -> Real | None:
         if _moves(fractions):
             return None
     except ArithmeticError:  # too large or too small for float64
-        if _exactly(fractions, far=False) != _exactly(fractions, far=True):
+        if not _rises(fractions) and _exactly(fractions, far=False) != _exactly(fractions, far=True):
             return None
     together = over_one(fractions)
     if together is None:
@@ -44,11 +46,16 @@ def _moves(fractions: Fractions) -> bool:
             value, error = near(above[ZERO])
             far += value / far_below
             far_doubt += 2 * (error + abs(value) * 1e-15) / far_below
-    if abs(level - far) > level_doubt + far_doubt:
+    if abs(level - far) > level_doubt + far_doubt and not _rises(fractions):
         return True
-    spread = max(abs(near(s)[0]) for above in fractions for s, _ in above)
+    spread = max(abs(near(s)[0]) for below, above in fractions.items() for s in chain(above, dict(below)))
     between, doubt = quick_fractions(fractions, 1 / spread)
     return abs(level - between) > level_doubt + doubt
+
+
+def _rises(fractions: Fractions) -> bool:
+    """Whether a numerator holds a positive exponent: at t = ∞ more than e⁰ is left then."""
+    return any(s.numerator > 0 if isinstance(s, Fraction) else sign(s) > 0 for N in fractions.values() for s in N)
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headwork.numbers.closed import Closed, Exact
 
 T = TypeVar("T")
+E = TypeVar("E", bound="Exact")
 Interval = Any  # mpmath's ivmpf: mpmath ships no types
 Encloser = Callable[[Any], Interval]  # from mpmath's interval context, set to a precision, to an interval
 
@@ -77,10 +78,10 @@ def _side(interval: Interval) -> int | None:
     return 1 if interval.a > 0 else -1 if interval.b < 0 else None
 
 
-def largest(numbers: Iterable[Real]) -> Real:
-    """The largest of some real numbers, decided exactly."""
+def largest(numbers: Iterable[E]) -> E:
+    """The largest of some numbers, decided exactly."""
     top, *others = numbers
     for number in others:
-        if sign(number - top) > 0:
+        if sign(number - top) > 0:  # type: ignore[operator]  # of one kind with another, too
             top = number
     return top

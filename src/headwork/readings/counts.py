@@ -8,7 +8,28 @@ from math import prod
 
 from headwork.graph import Step, in_order
 from headwork.maths import MINUS, Letter, Maths, Number, Prose, Row, between, factor
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Shape, Size, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Rows,
+    Shape,
+    Size,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.shapes import shapes
 
 
@@ -25,8 +46,8 @@ class Convention:
 _A, _B, _C, _N = (Letter(letter) for letter in "abcn")
 _PRODUCT: Prose = ("An ", between((_A, _B), "×"), " by ", between((_B, _C), "×"), " product is ")
 _REST = (
-    "Hidden entries are worked out like the rest. Bytes: every step reads its inputs and writes its result once; "
-    "transposes and splits only look."
+    "Hidden entries are worked out like the rest; a difference counts as an addition, a comparison as nothing. "
+    "Bytes: every step reads its inputs and writes its result once; transposes, splits and blocks of rows only look."
 )
 
 
@@ -125,8 +146,29 @@ def _divide(step: Step, convention: Convention, item: int, out: Shape, scores: S
     return Count(divisions=prod(out), bytes=_moved(item, out, scores))
 
 
-def _add(step: Step, convention: Convention, item: int, out: Shape, left: Shape, right: Shape) -> Count:
-    return Count(additions=prod(out), bytes=_moved(item, out, left, right))
+def _add(step: Step, convention: Convention, item: int, out: Shape, *terms: Shape) -> Count:
+    return Count(additions=prod(out) * (len(terms) - 1), bytes=_moved(item, out, *terms))
+
+
+def _multiply(step: Step, convention: Convention, item: int, out: Shape, *factors: Shape) -> Count:
+    return Count(multiplications=prod(out), bytes=_moved(item, out, *factors))
+
+
+def _divide_by(step: Step, convention: Convention, item: int, out: Shape, *sides: Shape) -> Count:
+    return Count(divisions=prod(out), bytes=_moved(item, out, *sides))
+
+
+def _exp(step: Step, convention: Convention, item: int, out: Shape, matrix: Shape) -> Count:
+    return Count(exponentials=prod(out), bytes=_moved(item, out, matrix))
+
+
+def _sums(step: Step, convention: Convention, item: int, out: Shape, matrix: Shape) -> Count:
+    entries, sums = prod(matrix), prod(out)
+    return Count(additions=entries if convention.first_term else entries - sums, bytes=_moved(item, out, matrix))
+
+
+def _maxima(step: Step, convention: Convention, item: int, out: Shape, *parts: Shape) -> Count:
+    return Count(bytes=_moved(item, out, *parts))
 
 
 def _softmax(step: Step, convention: Convention, item: int, out: Shape, scores: Shape) -> Count:
@@ -160,4 +202,13 @@ COUNTS: Mapping[type[Op], Callable[..., Count]] = {
     Softmax: _softmax,
     Split: _nothing,
     Join: _join,
+    Constant: _nothing,
+    Multiply: _multiply,
+    Subtract: _add,
+    DivideBy: _divide_by,
+    Exp: _exp,
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _nothing,
+    Stack: _join,
 }

@@ -4,7 +4,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwork.graph import Step
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.exact import Entry, Matrix, divisor
 
 Place = tuple[int, int, int]  # which of the step's inputs, a row of it, a column
@@ -15,7 +34,7 @@ Terms = tuple[tuple[Entry, ...], ...]
 class Origin:
     """How an entry came about.
 
-    `terms` are the numbers that went in: factor pairs of a product, the two terms of a sum, the number divided
+    `terms` are the numbers that went in: factor pairs of a product, the terms of a sum, the number divided
     and its divisor, or the exponents of a softmax. `places` are the entries they were read from, in reading order;
     both are empty for an entry that was given or handed over.
     """
@@ -62,9 +81,35 @@ def _divide(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
     return ((scores[row][column], divisor(step.op.by)),), ((0, row, column),)
 
 
-def _add(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> CameFrom:
-    below = row % len(right)
-    return ((left[row][column], right[below][column]),), ((0, row, column), (1, below, column))
+def _by_entry(step: Step, row: int, column: int, *matrices: Matrix) -> CameFrom:
+    """The entry of each; of a single row or column the one that is spread over it."""
+    places = tuple((i, row % len(matrix), column % len(matrix[0])) for i, matrix in enumerate(matrices))
+    return (tuple(matrices[i][r][c] for i, r, c in places),), places
+
+
+def _sums(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
+    assert isinstance(step.op, Sums)
+    along_row = step.op.axis == -1
+    places = [(0, row, j) for j in range(len(matrix[0]))] if along_row else [(0, i, column) for i in range(len(matrix))]
+    return tuple((matrix[i][j],) for _, i, j in places), tuple(places)
+
+
+def _maxima(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
+    places = tuple((number, row, j) for number, part in enumerate(parts) for j in range(len(part[0])))
+    return tuple((parts[number][i][j],) for number, i, j in places), places
+
+
+def _rows(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
+    assert isinstance(step.op, Rows)
+    return _moved(matrix, (0, step.op.start + row, column))
+
+
+def _stack(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
+    for number, part in enumerate(parts):
+        if row < len(part):
+            return _moved(part, (number, row, column))
+        row -= len(part)
+    raise AssertionError("a stacked entry lies in one of the parts")
 
 
 def _softmax(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
@@ -100,8 +145,17 @@ ENTRIES: Mapping[type[Op], Callable[..., CameFrom]] = {
     MatMul: _matmul,
     Transpose: _transpose,
     Divide: _divide,
-    Add: _add,
+    Add: _by_entry,
     Softmax: _softmax,
     Split: _split,
     Join: _join,
+    Constant: _given,
+    Multiply: _by_entry,
+    Subtract: _by_entry,
+    DivideBy: _by_entry,
+    Exp: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _rows,
+    Stack: _stack,
 }

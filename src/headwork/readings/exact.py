@@ -5,14 +5,35 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial, reduce
 from typing import Final
 
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
-from headwork.numbers.closed import Closed, Exact, dot, softmax
+from headwork.numbers.closed import Closed, Exact, dot, power_of_e, quotient, softmax, total
+from headwork.numbers.enclosure import largest
 from headwork.numbers.surd import Real, root
-from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Root,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 
 
 class Hidden:
@@ -59,13 +80,15 @@ def _divide(step: Step, scores: Matrix) -> Matrix:
     return tuple(tuple(x if isinstance(x, Hidden) else x * factor for x in row) for row in scores)
 
 
-def _add(step: Step, left: Matrix, right: Matrix) -> Matrix:
-    return by_entry(plus, left, right)
+def _add(step: Step, left: Matrix, *others: Matrix) -> Matrix:
+    return reduce(partial(by_entry, plus), others, left)
 
 
 def by_entry(rule: Callable[[Entry, Entry], Entry], left: Matrix, right: Matrix) -> Matrix:
-    """Entry by entry; a single row on the right meets every row on the left."""
+    """Entry by entry; on the right a single row meets every row, and a column every entry of its row."""
     rows = right * len(left) if len(right) == 1 else right
+    if len(right[0]) == 1:
+        rows = tuple(row * len(left[0]) for row in rows)
     return tuple(
         tuple(rule(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
     )
@@ -73,6 +96,60 @@ def by_entry(rule: Callable[[Entry, Entry], Entry], left: Matrix, right: Matrix)
 
 def plus(a: Entry, b: Entry) -> Entry:
     return HIDDEN if isinstance(a, Hidden) or isinstance(b, Hidden) else a + b
+
+
+def minus(a: Entry, b: Entry) -> Entry:
+    """What is hidden stays hidden."""
+    if isinstance(a, Hidden):
+        return a
+    if isinstance(b, Hidden):
+        raise HeadworkError("−∞ belongs in a mask; it cannot be taken from a number")
+    return a - b
+
+
+def _multiply(step: Step, left: Matrix, right: Matrix) -> Matrix:
+    return by_entry(lambda a, b: _number(step, a) * _number(step, b), left, right)
+
+
+def _divide_by(step: Step, left: Matrix, right: Matrix) -> Matrix:
+    return by_entry(lambda a, b: quotient(_number(step, a), _number(step, b)), left, right)
+
+
+def _number(step: Step, entry: Entry) -> Exact:
+    if isinstance(entry, Hidden):
+        raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied or divided")
+    return entry
+
+
+def _exp(step: Step, matrix: Matrix) -> Matrix:
+    return tuple(tuple(power_of_e(s) for s in _exponents(row)) for row in matrix)
+
+
+def _sums(step: Step, matrix: Matrix) -> Matrix:
+    assert isinstance(step.op, Sums)
+    lines = matrix if step.op.axis == -1 else tuple(zip(*matrix, strict=True))
+    sums = tuple(total(_number(step, x) for x in line) for line in lines)
+    return tuple((x,) for x in sums) if step.op.axis == -1 else (sums,)
+
+
+def _maxima(step: Step, *parts: Matrix) -> Matrix:
+    return tuple((_largest(sum(rows, ())),) for rows in zip(*parts, strict=True))
+
+
+def _largest(row: tuple[Entry, ...]) -> Entry:
+    visible = [x for x in row if not isinstance(x, Hidden)]
+    return largest(visible) if visible else HIDDEN
+
+
+def _constant(step: Step) -> Matrix:
+    assert isinstance(step.op, Constant)
+    rows, columns = map(int, step.op.shape)
+    return ((step.op.value,) * columns,) * rows
+
+
+def _rows(step: Step, matrix: Matrix) -> Matrix:
+    assert isinstance(step.op, Rows)
+    return matrix[step.op.start : step.op.stop]
 
 
 def _softmax(step: Step, scores: Matrix) -> Matrix:
@@ -118,4 +195,13 @@ EXACT: Rules[Matrix] = {
     Softmax: _softmax,
     Split: _split,
     Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
+    Constant: _constant,
+    Multiply: _multiply,
+    Subtract: lambda step, left, right: by_entry(minus, left, right),
+    DivideBy: _divide_by,
+    Exp: _exp,
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _rows,
+    Stack: lambda step, *parts: sum(parts, ()),
 }

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import chain
-from math import exp, inf, isfinite, isnan, nan
+from math import copysign, exp, inf, isfinite, isnan, nan
 from operator import add, mul
 
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.digits import to_float
-from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Root,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.exact import Hidden, Matrix
 
 Floats = Sequence[Sequence[float]]
@@ -49,14 +69,48 @@ def _divide(step: Step, scores: Floats) -> Floats:
     return [[s / number for s in row] for row in scores]
 
 
-def _add(step: Step, left: Floats, right: Floats) -> Floats:
-    return by_entry(add, left, right)
+def _add(step: Step, left: Floats, *others: Floats) -> Floats:
+    return reduce(partial(by_entry, add), others, left)
 
 
 def by_entry(rule: Callable[[float, float], float], left: Floats, right: Floats) -> Floats:
-    """Entry by entry; a single row on the right meets every row on the left."""
+    """Entry by entry; on the right a single row meets every row, and a column every entry of its row."""
     rows = [right[0]] * len(left) if len(right) == 1 else right
+    if len(right[0]) == 1 < len(left[0]):
+        return [[rule(a, other[0]) for a in one] for one, other in zip(left, rows, strict=True)]
     return [[*map(rule, one, other)] for one, other in zip(left, rows, strict=True)]
+
+
+def _minus(a: float, b: float) -> float:
+    """−∞ less anything is −∞, −∞ included."""
+    return a if a == -inf else a - b
+
+
+def _share_of(a: float, b: float) -> float:
+    """0/0 is 0, as in `headwork.ops.DivideBy`."""
+    if b:
+        return a / b
+    return 0.0 if not a else nan if isnan(a) else copysign(inf, a)
+
+
+def _power(s: float) -> float:
+    return exp(s) if not s > LARGEST_EXPONENT else inf
+
+
+def _constant(step: Step) -> Floats:
+    assert isinstance(step.op, Constant)
+    rows, columns = step.op.shape
+    return [[to_float(step.op.value)] * columns] * rows
+
+
+def _sums(step: Step, matrix: Floats) -> Floats:
+    assert isinstance(step.op, Sums)
+    return [[sum(row)] for row in matrix] if step.op.axis == -1 else [[sum(c) for c in zip(*matrix, strict=True)]]
+
+
+def _rows(step: Step, matrix: Floats) -> Floats:
+    assert isinstance(step.op, Rows)
+    return matrix[step.op.start : step.op.stop]
 
 
 def _softmax(step: Step, scores: Floats) -> Floats:
@@ -106,4 +160,13 @@ FLOATS: Rules[Floats] = {
     Softmax: _softmax,
     Split: _split,
     Join: lambda step, *parts: [[*chain(*rows)] for rows in zip(*parts, strict=True)],
+    Constant: _constant,
+    Multiply: lambda step, left, right: by_entry(mul, left, right),
+    Subtract: lambda step, left, right: by_entry(_minus, left, right),
+    DivideBy: lambda step, left, right: by_entry(_share_of, left, right),
+    Exp: lambda step, matrix: [[_power(s) for s in row] for row in matrix],
+    Sums: _sums,
+    Maxima: lambda step, *parts: [[max(chain(*rows))] for rows in zip(*parts, strict=True)],
+    Rows: _rows,
+    Stack: lambda step, *parts: [*chain(*parts)],
 }

@@ -6,7 +6,7 @@ form, and the reading says that instead of guessing.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import sympy
@@ -14,7 +14,27 @@ import sympy
 from headwork.graph import Step, read
 from headwork.maths import Prose, listed
 from headwork.notation import PLAIN
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Root,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.algebra import as_sympy
 from headwork.readings.shapes import shapes
 
@@ -97,12 +117,53 @@ def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
     return Moments(scores.mean / by, sympy.simplify(scores.variance / by**2), scores.sources)
 
 
-def _add(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
+def _add(draws: Draws, step: Step, *terms: Moments) -> Moments:
+    return reduce(partial(_sum, 1), terms)
+
+
+def _subtract(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
+    return _sum(-1, left, right)
+
+
+def _sum(sign: int, left: Moments, right: Moments) -> Moments:
     sources = left.sources | right.sources
     shared: Prose = ("both terms are made of one input",) if left.sources & right.sources else ()
     if why_not := left.why_not or right.why_not or shared:
         return Moments(None, None, sources, why_not=why_not)
-    return Moments(left.mean + right.mean, left.variance + right.variance, sources)
+    return Moments(left.mean + sign * right.mean, left.variance + right.variance, sources)
+
+
+def _multiply(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
+    sources = left.sources | right.sources
+    shared: Prose = ("both factors are made of one input",) if left.sources & right.sources else ()
+    if why_not := left.why_not or right.why_not or shared:
+        return Moments(None, None, sources, why_not=why_not)
+    mean, variance = of_product(left, right, 1)
+    return Moments(mean, variance, sources)
+
+
+def _sums(draws: Draws, step: Step, matrix: Moments) -> Moments:
+    assert isinstance(step.op, Sums)
+    correlated: Prose = () if matrix.independent else ("the terms of the sum may be correlated",)
+    if why_not := matrix.why_not or correlated:
+        return Moments(None, None, matrix.sources, why_not=why_not)
+    terms = draws.shape[step.inputs[0]][step.op.axis]
+    return Moments(terms * matrix.mean, terms * matrix.variance, matrix.sources, independent=True)
+
+
+def _without(what: str) -> Callable[..., Moments]:
+    """The moments of these have no closed form, whatever goes in."""
+
+    def rule(draws: Draws, step: Step, *inputs: Moments) -> Moments:
+        sources = frozenset().union(*(i.sources for i in inputs))
+        return Moments(None, None, sources, why_not=(f"the moments of {what} have no closed form: sample them",))
+
+    return rule
+
+
+def _constant(draws: Draws, step: Step) -> Moments:
+    assert isinstance(step.op, Constant)
+    return Moments(as_sympy(step.op.value), sympy.S.Zero, independent=True)
 
 
 def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
@@ -132,4 +193,13 @@ MOMENTS: Mapping[type[Op], Callable[..., Moments]] = {
     Softmax: _softmax,
     Split: _same,
     Join: _same,
+    Constant: _constant,
+    Multiply: _multiply,
+    Subtract: _subtract,
+    DivideBy: _without("a quotient"),
+    Exp: _without("an exponential"),
+    Sums: _sums,
+    Maxima: _without("a maximum"),
+    Rows: _same,
+    Stack: _same,
 }

@@ -5,7 +5,28 @@ from headwork.graph import Rules, Step, read
 from headwork.inline import inline
 from headwork.maths import Maths, Number, between
 from headwork.notation import PLAIN
-from headwork.ops import Add, Divide, Given, Join, MatMul, Shape, Size, Softmax, Split, Transpose, Untold
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Rows,
+    Shape,
+    Size,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+    Untold,
+)
 
 
 def shapes(last: Step) -> dict[Step, Shape]:
@@ -38,7 +59,7 @@ def size_maths(size: Size) -> Maths:
 
 
 def _given(step: Step) -> Shape:
-    assert isinstance(step.op, Given)
+    assert isinstance(step.op, Given | Constant)
     if len(step.op.shape) < 2:
         raise ShapeError(f"{PLAIN.of(step)} needs rows and columns, but its shape is {step.op.shape}")
     return step.op.shape
@@ -62,15 +83,62 @@ def _same(step: Step, shape: Shape) -> Shape:
     return shape
 
 
-def _add(step: Step, left: Shape, right: Shape) -> Shape:
-    rows_fit = right[-2] in (1, left[-2])
-    if not rows_fit or left[-1] != right[-1]:
+def _add(step: Step, left: Shape, *others: Shape) -> Shape:
+    shape = left
+    for source, right in zip(step.inputs[1:], others, strict=True):
+        rows_fit = right[-2] in (1, left[-2])
+        if not rows_fit or left[-1] != right[-1]:
+            a, b = PLAIN.of(step.inputs[0]), PLAIN.of(source)
+            raise ShapeError(
+                f"step {PLAIN.of(step)} = {a} + {b} cannot be added: {a} is {shape_text(left)} "
+                f"but {b} is {shape_text(right)}. Make {b} {shape_text(left[-2:])}."
+            )
+        shape = (*_batches(step, shape, right), *left[-2:])
+    return shape
+
+
+def _by_entry(step: Step, left: Shape, right: Shape) -> Shape:
+    """A column, a row or a single entry on the right is spread."""
+    if any(one not in (1, other) for one, other in zip(right[-2:], left[-2:], strict=True)):
         a, b = (PLAIN.of(s) for s in step.inputs)
         raise ShapeError(
-            f"step {PLAIN.of(step)} = {a} + {b} cannot be added: {a} is {shape_text(left)} "
-            f"but {b} is {shape_text(right)}. Make {b} {shape_text(left[-2:])}."
+            f"step {PLAIN.of(step)}: {a} is {shape_text(left)} but {b} is {shape_text(right)}, and they meet entry by "
+            f"entry. Make {b} {shape_text(left[-2:])}, or a column {shape_text((left[-2], 1))}."
         )
     return (*_batches(step, left, right), *left[-2:])
+
+
+def _sums(step: Step, shape: Shape) -> Shape:
+    assert isinstance(step.op, Sums)
+    return (*shape[:-1], 1) if step.op.axis == -1 else (*shape[:-2], 1, shape[-1])
+
+
+def _maxima(step: Step, first: Shape, *others: Shape) -> Shape:
+    if any(other[:-1] != first[:-1] for other in others):
+        found = ", ".join(shape_text(shape) for shape in (first, *others))
+        raise ShapeError(f"step {PLAIN.of(step)}: {found} have no rows in common. All need the same number of rows.")
+    return (*first[:-1], 1)
+
+
+def _rows(step: Step, shape: Shape) -> Shape:
+    assert isinstance(step.op, Rows)
+    start, stop, rows = step.op.start, step.op.stop, shape[-2]
+    if not 0 <= start < stop or (isinstance(rows, int) and stop > rows):
+        raise ShapeError(
+            f"step {PLAIN.of(step)}: rows {start + 1} to {stop} are asked for, but {PLAIN.of(step.inputs[0])} has "
+            f"{size_text(rows)}. Ask for rows from 1 to {size_text(rows)}."
+        )
+    return (*shape[:-2], stop - start, shape[-1])
+
+
+def _stack(step: Step, *parts: Shape) -> Shape:
+    if any((*part[:-2], part[-1]) != (*parts[0][:-2], parts[0][-1]) for part in parts):
+        found = ", ".join(shape_text(part) for part in parts)
+        raise ShapeError(
+            f"step {PLAIN.of(step)} cannot be stacked: its parts are {found}. All need the same number of columns."
+        )
+    total: Size = sum(part[-2] for part in parts)
+    return (*parts[0][:-2], total, parts[0][-1])
 
 
 def _split(step: Step, shape: Shape) -> Shape:
@@ -115,4 +183,13 @@ SHAPES: Rules[Shape] = {
     Softmax: _same,
     Split: _split,
     Join: _join,
+    Constant: _given,
+    Multiply: _by_entry,
+    Subtract: _by_entry,
+    DivideBy: _by_entry,
+    Exp: _same,
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _rows,
+    Stack: _stack,
 }

@@ -1,6 +1,8 @@
 """Symbols: a step means a matrix of SymPy expressions in named entries. Equal expressions are a proof."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from typing import Any
 
 import sympy
@@ -8,7 +10,27 @@ import sympy
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, in_order, read
 from headwork.notation import PLAIN, Notation
-from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Shape, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Root,
+    Rows,
+    Shape,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.algebra import as_sympy
 
 SymbolMatrix = tuple[tuple[Any, ...], ...]  # of sympy.Expr, which has no types
@@ -55,9 +77,31 @@ def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
     return tuple(tuple(s / number for s in row) for row in scores)
 
 
-def _add(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
+def _by_entry(rule: Callable[[Any, Any], Any], left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
+    """On the right a single row meets every row, and a column every entry of its row."""
     rows = right * len(left) if len(right) == 1 else right
-    return tuple(tuple(a + b for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True))
+    rows = tuple(row * len(left[0]) for row in rows) if len(right[0]) == 1 else rows
+    return tuple(
+        tuple(rule(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
+    )
+
+
+def _sums(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, Sums)
+    if step.op.axis == -1:
+        return tuple((sympy.Add(*row),) for row in matrix)
+    return (tuple(sympy.Add(*column) for column in zip(*matrix, strict=True)),)
+
+
+def _constant(step: Step) -> SymbolMatrix:
+    assert isinstance(step.op, Constant)
+    rows, columns = map(int, step.op.shape)
+    return ((as_sympy(step.op.value),) * columns,) * rows
+
+
+def _rows(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, Rows)
+    return matrix[step.op.start : step.op.stop]
 
 
 def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
@@ -88,8 +132,17 @@ SYMBOLS: Rules[SymbolMatrix] = {
     MatMul: _matmul,
     Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
     Divide: _divide,
-    Add: _add,
+    Add: lambda step, *terms: reduce(partial(_by_entry, operator.add), terms),
     Softmax: _softmax,
     Split: _split,
     Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
+    Constant: _constant,
+    Multiply: lambda step, left, right: _by_entry(operator.mul, left, right),
+    Subtract: lambda step, left, right: _by_entry(operator.sub, left, right),
+    DivideBy: lambda step, left, right: _by_entry(operator.truediv, left, right),
+    Exp: lambda step, matrix: tuple(tuple(sympy.exp(s) for s in row) for row in matrix),
+    Sums: _sums,
+    Maxima: lambda step, *parts: tuple((sympy.Max(*sum(rows, ())),) for rows in zip(*parts, strict=True)),
+    Rows: _rows,
+    Stack: lambda step, *parts: sum(parts, ()),
 }

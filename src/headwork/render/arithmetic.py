@@ -10,6 +10,7 @@ from headwork.maths import (
     Row,
     Sign,
     Words,
+    applied,
     between,
     factor,
     number,
@@ -20,7 +21,26 @@ from headwork.maths import (
 from headwork.numbers.closed import Closed
 from headwork.numbers.expsum import UNIT
 from headwork.numbers.surd import Real, Surd
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.exact import Entry, Hidden
 from headwork.render.blocks import Aligned, Display
 from headwork.render.cells import Style, cell, figures
@@ -73,11 +93,46 @@ def _divide(line: Arithmetic, style: Style) -> Sequence[Aligned]:
 
 
 def _add(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    ((a, b),) = line.terms
-    lines = [_line("=", between((_number(a, style), _number(b, style)), "+"))]
-    if isinstance(b, Hidden):
+    (terms,) = line.terms
+    lines = [_line(_told(terms, style), between((_number(x, style) for x in terms), "+"))]
+    if any(isinstance(b, Hidden) for b in terms[1:]):
         lines.append(_line("=", number("−∞"), "hidden by the mask"))
     return lines
+
+
+def _told(terms: Sequence[Entry], style: Style) -> str:
+    return _relation(all(cell(x, style)[1] for x in terms))
+
+
+def _between(sign: str) -> Callable[[Arithmetic, Style], Sequence[Aligned]]:
+    """a ∘ b, of two entries that meet."""
+
+    def rule(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+        ((a, b),) = line.terms
+        return [_line(_told((a, b), style), between((_number(a, style), _number(b, style)), sign))]
+
+    return rule
+
+
+def _divide_by(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((a, b),) = line.terms
+    return [_line(_told((a, b), style), Ratio(cell(a, style)[0], cell(b, style)[0], undone=True))]
+
+
+def _exp(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((s,),) = line.terms
+    return [_line(_told((s,), style), _power(s, style), "hidden by the mask" if isinstance(s, Hidden) else "")]
+
+
+def _sums(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    terms = [x for (x,) in line.terms]
+    return [_line(_told(terms, style), signed_sum(cell(x, style)[0] for x in terms))]
+
+
+def _maxima(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    terms = [x for (x,) in line.terms]
+    largest = applied("max", between((cell(x, style)[0] for x in terms), ","))
+    return [_line(_told(terms, style), largest)]
 
 
 def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
@@ -122,4 +177,13 @@ ARITHMETIC: Mapping[type[Op], Callable[[Arithmetic, Style], Sequence[Aligned]]] 
     Softmax: _softmax,
     Split: _moved,
     Join: _moved,
+    Constant: lambda line, style: [],
+    Multiply: _between("·"),
+    Subtract: _between("−"),
+    DivideBy: _divide_by,
+    Exp: _exp,
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _moved,
+    Stack: _moved,
 }

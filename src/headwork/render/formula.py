@@ -15,13 +15,35 @@ from headwork.maths import (
     applied,
     between,
     bracketed,
+    factor,
     is_sum,
+    minus,
     related,
     row,
 )
 from headwork.notation import Name
 from headwork.numbers.text import written
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Root,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.shapes import size_maths
 from headwork.working import Equation
 
@@ -29,6 +51,8 @@ from headwork.working import Equation
 def formula(equation: Equation, operands: tuple[Maths, ...] = ()) -> Maths:
     """How the value is made, of operands that are names unless matrices are handed in."""
     named = operands or tuple(operand.name.maths for operand in equation.operands)
+    if equation.operands:
+        named = tuple(_number(source.op) or shown for source, shown in zip(equation.step.inputs, named, strict=False))
     return FORMULA[type(equation.step.op)](equation, *named)
 
 
@@ -45,8 +69,20 @@ def divisor(op: Divide, *, in_numbers: bool = False) -> Maths:
     return bracketed(by) if is_sum(by) or isinstance(by, Ratio) else by
 
 
+def _number(op: Op) -> Maths | None:
+    """A constant that is a single number is written as that number."""
+    return factor(written(op.value)) if isinstance(op, Constant) and op.shape == (1, 1) else None
+
+
+def _multiply(equation: Equation, left: Maths, right: Maths) -> Maths:
+    number = _number(equation.step.inputs[1].op)
+    return between((left, right), "∘") if number is None else between((number, left), "·")
+
+
 def _divide(equation: Equation, scores: Maths) -> Maths:
     assert isinstance(equation.step.op, Divide)
+    if equation.step.op.by == -1:
+        return minus(scores)
     return Row((scores, Sign("/"), divisor(equation.step.op, in_numbers=isinstance(scores, Grid))))
 
 
@@ -58,11 +94,26 @@ def _softmax(equation: Equation, scores: Maths) -> Maths:
 
 
 def part(equation: Equation) -> str:
-    """Which part of a wide matrix: columns 3–4."""
+    """Which part of a matrix: columns 3–4, rows 1–2."""
     if equation.block is None:
         return f"block {equation.name.subscripts[-1]}"
     first, last = equation.block
-    return f"column {first}" if first == last else f"columns {first}–{last}"
+    lines = "row" if isinstance(equation.step.op, Rows) else "column"
+    return f"{lines} {first}" if first == last else f"{lines}s {first}–{last}"
+
+
+def _sums(equation: Equation, matrix: Maths) -> Maths:
+    assert isinstance(equation.step.op, Sums)
+    return Row((Words("row sums of " if equation.step.op.axis == -1 else "column sums of "), matrix))
+
+
+def _maxima(equation: Equation, *parts: Maths) -> Maths:
+    return Row((Words("row maxima of "), parts[0] if len(parts) == 1 else side_by_side(parts)))
+
+
+def _stack(equation: Equation, *parts: Maths) -> Maths:
+    under = between(parts, ";")
+    return under if all(isinstance(p, Grid) for p in parts) else bracketed(under, "[", "]")
 
 
 def _split(equation: Equation, wide: Maths) -> Maths:
@@ -90,4 +141,13 @@ FORMULA: Mapping[type[Op], Callable[..., Maths]] = {
     Softmax: _softmax,
     Split: _split,
     Join: _join,
+    Constant: lambda equation: equation.name.maths,
+    Multiply: _multiply,
+    Subtract: lambda equation, *terms: between(terms, "−"),
+    DivideBy: lambda equation, *sides: between(sides, "/"),
+    Exp: lambda equation, matrix: applied("exp", matrix),
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _split,
+    Stack: _stack,
 }

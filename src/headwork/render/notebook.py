@@ -11,7 +11,27 @@ from keyword import iskeyword
 from headwork.extras import needs
 from headwork.notation import Name
 from headwork.numbers.surd import Surd
-from headwork.ops import Add, Divide, Given, Join, MatMul, Op, Root, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Root,
+    Rows,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
 from headwork.render.drawing import Drawing
@@ -24,6 +44,7 @@ _SETUP = """import torch  # pip install torch
 from headwork.by_hand import matrix, step
 from headwork.numbers.parse import parse_number
 from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
+from headwork.ops import DivideBy, Exp, Maxima, Multiply, Rows, Stack, Subtract, Sums
 
 
 def tensor(equation):
@@ -205,13 +226,44 @@ def _torch_split(equation: Equation, wide: str) -> str:
     return f"{wide}.chunk({equation.step.op.of}, dim={-2 if equation.upright else -1})[{equation.step.op.part}]"
 
 
+def _torch_sums(equation: Equation, matrix: str) -> str:
+    assert isinstance(equation.step.op, Sums)
+    return f"{matrix}.sum({_along(equation, equation.step.op.axis)}, keepdim=True)"
+
+
+def _torch_maxima(equation: Equation, *parts: str) -> str:
+    along = _along(equation, -1)
+    all_of_it = parts[0] if len(parts) == 1 else f"torch.cat([{', '.join(parts)}], dim={along})"
+    return f"{all_of_it}.amax({along}, keepdim=True)"
+
+
+def _torch_rows(equation: Equation, matrix: str) -> str:
+    assert isinstance(equation.step.op, Rows)
+    rows = f"{equation.step.op.start}:{equation.step.op.stop}"
+    return f"{matrix}[:, {rows}]" if equation.upright else f"{matrix}[{rows}]"
+
+
+def _along(equation: Equation, axis: int) -> int:
+    """An axis of the step, as one of the page, which may have rows upright."""
+    return -3 - axis if equation.upright else axis
+
+
 TORCH: Mapping[type[Op], Callable[..., str]] = {
     Given: lambda equation: "",
     MatMul: lambda equation, left, right: f"{left} @ {right}",
     Transpose: lambda equation, matrix: f"{matrix}.T",
     Divide: _torch_divide,
-    Add: lambda equation, left, right: f"{left} + {right}",
+    Add: lambda equation, *terms: " + ".join(terms),
     Softmax: _torch_softmax,
     Split: _torch_split,
     Join: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-2 if equation.upright else -1})",
+    Constant: lambda equation: "",
+    Multiply: lambda equation, left, right: f"{left} * {right}",
+    Subtract: lambda equation, left, right: f"({left} - {right}).nan_to_num(-torch.inf, neginf=-torch.inf)",
+    DivideBy: lambda equation, left, right: f"({left} / {right}).nan_to_num(0)",
+    Exp: lambda equation, matrix: f"torch.exp({matrix})",
+    Sums: _torch_sums,
+    Maxima: _torch_maxima,
+    Rows: _torch_rows,
+    Stack: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-1 if equation.upright else -2})",
 }
