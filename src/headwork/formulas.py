@@ -16,9 +16,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headwork.errors import HeadworkError, ShapeError
-from headwork.graph import Head, Step
+from headwork.graph import Head, Step, rewrite
 from headwork.numbers.surd import Real
-from headwork.ops import Add, Divide, Given, Join, MatMul, Root, Shape, Size, Softmax, Split, Transpose
+from headwork.ops import (
+    Add,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Root,
+    Shape,
+    Size,
+    Softmax,
+    Split,
+    Subtract,
+    Sums,
+    Transpose,
+)
 from headwork.readings.shapes import shapes
 
 Scale = Real | Literal["sqrt(d_k)"] | None  # what the scores are divided by; None leaves them as they are
@@ -205,6 +222,25 @@ def masked(scores: Step, mask: Step | None) -> Step:
 
 def softmax(scores: Step) -> Step:
     return Step(Softmax(), (scores,), "weights", scores.head)
+
+
+def unfolded(last: Step, *, maximum: bool = False) -> Step:
+    """Every softmax taken apart: exponentials, row sums, quotients; first, if wanted, less the row's maximum.
+
+    weights = exp(s)/Σexp(s), or exp(s − max)/Σexp(s − max): the same weights, and no exponential is larger than 1.
+    """
+    return rewrite(last, lambda step: _in_steps(step, maximum) if isinstance(step.op, Softmax) else None)
+
+
+def _in_steps(weights: Step, maximum: bool) -> Step:
+    (scores,) = weights.inputs
+    assert weights.op == Softmax(), "formulas share out rows"
+    if maximum:
+        maxima = Step(Maxima(), (scores,), "maxima", scores.head)
+        scores = Step(Subtract(), (scores, maxima), "shifted", scores.head)
+    exponentials = Step(Exp(), (scores,), "exponentials", scores.head)
+    sums = Step(Sums(), (exponentials,), "sums", scores.head)
+    return Step(DivideBy(), (exponentials, sums), weights.role, weights.head)
 
 
 def split(wide: Step, heads: Size) -> list[Step]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from headwork.errors import HeadworkError
-from headwork.formulas import Formula, Projection, formula_named, given, product, transposed
+from headwork.formulas import Formula, Projection, formula_named, given, product, softmax, transposed, unfolded
 from headwork.graph import Step, in_order, read
 from headwork.maths import Letter, Prose, between, listed
 from headwork.notation import PLAIN, Name, Notation
@@ -212,6 +212,12 @@ def row_claim(tokens: int = 2, keys: int = 2, d_v: int = 2) -> tuple[Step, Step]
     return product("head_output", A, V), _stacked(rows, "head_output")
 
 
+def shift_claim(tokens: int = 2, keys: int = 2, _: int = 2) -> tuple[Step, Step]:
+    """The softmax in steps, and the same less the row's maximum."""
+    weights = softmax(given("scaled", (tokens, keys)))
+    return unfolded(weights), unfolded(weights, maximum=True)
+
+
 def _row(matrix: Step, row: int, rows: int) -> Step:
     return transposed(Step(Split(row, rows), (transposed(matrix),), f"{matrix.role}_column"))
 
@@ -229,6 +235,7 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[P
     """The claims that a part's names stand for, each with its proof.
 
     "scores[i,j]": an entry of Q·Kᵀ is a row of Q times a row of K. "head_output[i]": a row of A·V is a weighted sum.
+    "shift": a number taken off a row of scores changes no weight.
     Roles: multi_head and multi_head_blocks agree in them.
     """
     sizes = ready.sizes
@@ -236,7 +243,7 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[P
     claims: list[tuple[Prose, Proof]] = []
     Q, K, V = (notation.of_role(role) for role in ("Q", "K", "V"))
     i, j = Letter("i"), Letter("j")
-    roles = [name for name in find if "[" not in name]
+    roles = [name for name in find if "[" not in name and name != "shift"]
     for name in find:
         if name == "scores[i,j]":
             proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
@@ -255,8 +262,14 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[P
                 ", weighted.",
             )
             claims.append((summed, proof))
+        elif name == "shift":
+            proof = prove(*shift_claim(tokens, keys), notation=notation)
+            no_change = "Taking the same number off every score of a row, such as the largest, changes no weight."
+            claims.append(((no_change,), proof))
         elif name not in roles:
-            raise HeadworkError(f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i] or a role")
+            raise HeadworkError(
+                f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i], shift or a role"
+            )
     if roles:
         heads = sizes.heads if isinstance(sizes.heads, int) and sizes.heads > 1 else 2
         same = listed(notation.of_role(role).maths for role in roles)

@@ -39,15 +39,20 @@ FEWEST_DRAWN = 4  # steps that make a picture worth its room
 
 
 def solve(
-    sheet: Sheet | str | Path, *, part: str | None = None, places: int | None = None, entry: str | None = None
+    sheet: Sheet | str | Path,
+    *,
+    part: str | None = None,
+    places: int | None = None,
+    entry: str | None = None,
+    softmax: str | None = None,
 ) -> Working:
     """A sheet worked: a `Sheet`, the name of a built-in one, or a path.
 
     `part` keeps the parts of that label; `places` replaces the sheet's own; `entry` asks, instead of the parts, for
-    the arithmetic of one entry such as "scores_1[2,1]".
+    the arithmetic of one entry such as "scores_1[2,1]". `softmax` takes it apart as a sheet's key of that name does.
     """
     loaded = sheet if isinstance(sheet, Sheet) else load(sheet)
-    problems = [_adjusted(problem, part, places) for problem in loaded.problems]
+    problems = [_adjusted(problem, part, places, softmax) for problem in loaded.problems]
     problems = [problem for problem in problems if problem.parts]
     if not problems:
         labels = ", ".join(dict.fromkeys(p.label for problem in loaded.problems for p in problem.parts))
@@ -60,9 +65,14 @@ def solve(
         raise SheetError(f"{loaded.source}: {error}") from None
 
 
-def _adjusted(problem: Problem, part: str | None, places: int | None) -> Problem:
+def _adjusted(problem: Problem, part: str | None, places: int | None, softmax: str | None) -> Problem:
     parts = tuple(p for p in problem.parts if part is None or p.label == part)
-    return dataclasses.replace(problem, parts=parts, places=problem.places if places is None else places)
+    return dataclasses.replace(
+        problem,
+        parts=parts,
+        places=problem.places if places is None else places,
+        softmax=problem.softmax if softmax is None else softmax,
+    )
 
 
 def _solve_entry(problems: list[Problem], entry: str) -> ProblemWorking:

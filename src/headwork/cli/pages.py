@@ -35,6 +35,10 @@ def solve(
     places: Annotated[int | None, typer.Option(min=0, max=50, help="Decimals for numbers that are not exact.")] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Closed forms instead of decimals.")] = False,
     entry: Annotated[str | None, typer.Option(help='The arithmetic of one entry, such as "scores_1[2,1]".')] = None,
+    unfold: Annotated[
+        bool, typer.Option("--unfold", help="Every softmax in steps: exponentials, sums, quotients.")
+    ] = False,
+    safe: Annotated[bool, typer.Option("--safe", help="With --unfold: less the row's maximum first.")] = False,
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
     output: Annotated[
         Path | None, typer.Option(help="A file whose ending chooses the form: .md .tex .pdf .html .ipynb .svg .png …")
@@ -47,8 +51,10 @@ def solve(
     from headwork.solving import solve as work
 
     _refuse(context, format, output)
+    softmax = ("safe-steps" if safe else "steps") if unfold else None
     with patience("working the sheet"):
-        working = _adapted(work(sheet, part=part, places=places, entry=entry), blank, fade, answers_only)
+        worked = work(sheet, part=part, places=places, entry=entry, softmax=softmax)
+        working = _adapted(worked, blank, fade, answers_only)
         if output is not None and format == "text":
             from headwork.render.save import save
 
@@ -79,6 +85,8 @@ def _refuse(context: typer.Context, format: str, output: Path | None) -> None:
         raise HeadworkError("--blank, --fade and --answers-only are three different pages; choose one")
     if "entry" in asked:
         refuse(context, ["blank"], "of one entry nothing is left when nothing is worked; leave --entry out")
+    if "unfold" not in asked:
+        refuse(context, ["safe"], "it says how a softmax is unfolded; add --unfold")
     if "exact" in asked:
         refuse(context, ["places"], "--exact rounds nothing; choose one of the two")
 

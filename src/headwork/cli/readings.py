@@ -113,7 +113,9 @@ def count(
 def prove(
     context: typer.Context,
     sheet: MaybeSheet = None,
-    claim: Annotated[str, typer.Option(help="blocks, entry (of Q·Kᵀ) or row (of weights·V).")] = "blocks",
+    claim: Annotated[
+        str, typer.Option(help="blocks, entry (of Q·Kᵀ), row (of weights·V) or shift (of the softmax).")
+    ] = "blocks",
     left: Annotated[str, typer.Option(help="With --claim blocks: one formula …")] = "multi_head",
     right: Annotated[str, typer.Option(help="… and the one it is compared with.")] = "multi_head_blocks",
     heads: Annotated[int, typer.Option(min=1, max=16)] = 2,
@@ -124,17 +126,19 @@ def prove(
     if sheet is not None:
         _show_sheet(context, "prove", own_parts=True)
         return
-    from headwork.proofs import entry_claim, row_claim
+    from headwork.proofs import entry_claim, row_claim, shift_claim
     from headwork.proofs import prove as compare
 
-    claims = {"entry": entry_claim, "row": row_claim}
+    claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim}
     if claim in claims:
-        refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one product; leave it out")
+        refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one step; leave it out")
+        if claim == "shift":
+            refuse(context, ["d_model"], "a softmax has as many columns as there are tokens; leave it out")
         proof = compare(*claims[claim](tokens, tokens, d_model or 2))
     elif claim == "blocks":
         proof = compare(left, right, heads=heads, tokens=tokens, d_model=d_model)
     else:
-        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, entry or row")
+        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, entry, row or shift")
     typer.echo(str(proof))
     if not proof:
         raise typer.Exit(1)

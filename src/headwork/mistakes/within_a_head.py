@@ -8,7 +8,7 @@ from headwork.graph import Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import HideOthers, LaterRow, LessMaximum, Share, ZeroHidden, shapes
 from headwork.mistakes.rewriting import Edit, in_all_or_one_head, mistake, mistake_with_ways, relabelled
-from headwork.ops import Divide, Given, Root, Size, Softmax, Transpose
+from headwork.ops import Divide, Exp, Given, Root, Size, Softmax, Sums, Transpose
 
 # The scale.
 
@@ -103,6 +103,8 @@ def softmax_columns(step: Step) -> Step | None:
     >>> compare("softmax-columns", "weights", Q=[[0], [1]], K=[[0], [2]], V=[[1], [1]])
     right [[0.5, 0.5], [0.1192, 0.8808]], mistaken [[0.5, 0.1192], [0.5, 0.8808]]
     """
+    if isinstance(step.op, Sums) and step.role == "sums":  # a softmax in steps
+        return Step(Sums(axis=-2), step.inputs, step.role, step.head)
     return Step(Softmax(axis=-2), step.inputs, step.role, step.head) if isinstance(step.op, Softmax) else None
 
 
@@ -113,6 +115,9 @@ def softmax_everything(step: Step) -> Step | None:
     >>> compare("softmax-everything", "weights", Q=[[0], [0]], K=[[1], [2]], V=[[1], [1]])
     right [[0.5, 0.5], [0.5, 0.5]], mistaken [[0.25, 0.25], [0.25, 0.25]]
     """
+    if isinstance(step.op, Sums) and step.role == "sums":
+        by_row = Step(Sums(), step.inputs, "row_sums", step.head)
+        return Step(Sums(axis=-2), (by_row,), step.role, step.head)
     return Step(Softmax(axis=None), step.inputs, step.role, step.head) if isinstance(step.op, Softmax) else None
 
 
@@ -125,6 +130,8 @@ def no_exponential(step: Step) -> Step | None:
     >>> compare("no-exponential", "weights", Q=[[1]], K=[[1], [3]], V=[[1], [1]])
     right [[0.1192, 0.8808]], mistaken [[0.25, 0.75]]
     """
+    if isinstance(step.op, Exp):
+        return relabelled(step.inputs[0], step)
     if not isinstance(step.op, Softmax):
         return None
     return Step(Share(step.op.axis), step.inputs, step.role, step.head)

@@ -4,7 +4,7 @@ Halves are rounded away from zero, as at school: 0.125 is 0.13.
 """
 
 from fractions import Fraction
-from math import floor
+from math import floor, inf
 
 from headwork.numbers.closed import Closed, Exact
 from headwork.numbers.enclosure import Interval, settled, sign
@@ -113,7 +113,12 @@ def to_float(number: Exact) -> float:
 
 
 def _float(interval: Interval) -> float | None:
-    return float(interval.mid) if interval.delta <= abs(interval) * 2.0**-60 else None
+    if not interval.delta <= abs(interval) * 2.0**-60:
+        return None
+    try:
+        return float(interval.mid)
+    except OverflowError:
+        return inf if interval.mid > 0 else -inf
 
 
 def _nearest_integer(number: Exact, places: int) -> int:

@@ -11,6 +11,7 @@ from headwork.maths import (
     Number,
     Ratio,
     RootOf,
+    applied,
     between,
     factor,
     minus,
@@ -49,6 +50,8 @@ def algebra(expression: Expr | int) -> Maths:
         return _power(expression)
     if isinstance(expression, sympy.exp):
         return power_of_e(algebra(expression.args[0]))
+    if isinstance(expression, sympy.Max):
+        return applied("max", between(map(algebra, sorted(expression.args, key=str)), ","))
     if expression.is_Rational:
         size = abs(expression)
         over: Maths = Number(str(size.p))

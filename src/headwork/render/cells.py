@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headwork.maths import Above, Gap, Grid, Maths, Number, Row, Sign, number
-from headwork.numbers.closed import Exact
+from headwork.numbers.closed import Closed, Exact
 from headwork.numbers.digits import decimal, exact_decimal, leading_digits, scientific, significant
+from headwork.numbers.enclosure import sign
 from headwork.numbers.text import written
 from headwork.readings.exact import Entry, Hidden, Matrix
 
 SHORT_DECIMALS = 6  # a terminating decimal of up to so many places is written out
+FIGURES, FIGURES_FROM = 4, 7  # an exponential from 10⁷ on is written in figures and a power of ten
 SHORT_FRACTION = 4  # digits above or below the line up to which a fraction is written as one
 
 
@@ -34,7 +36,14 @@ def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
         return number(short), True
     if style.exact or _short_fraction(entry):
         return written(entry), True
+    if _rises(entry) and leading_digits(entry, FIGURES)[1] >= FIGURES_FROM:
+        return figures(entry, FIGURES), False
     return number(decimal(entry, style.places)), False
+
+
+def _rises(entry: Exact) -> bool:
+    """Whether a positive power of e stands in it, which may have more digits than a page."""
+    return isinstance(entry, Closed) and any(sign(s) > 0 for N in entry.parts.values() for s in N)
 
 
 def grid(matrix: Matrix, style: Style, key: str = "") -> tuple[Grid, bool]:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headwork import working as w
-from headwork.maths import Maths, Number, Prose, Row, Sign, Words, bracketed, listed, related
+from headwork.maths import Maths, Number, Prose, Row, Sign, Words, between, bracketed, listed, related
 from headwork.notation import Name
 from headwork.readings.shapes import shape_maths, size_maths
 from headwork.render import blocks as b
@@ -21,7 +21,7 @@ from headwork.render.pointing import pointed_at
 from headwork.render.prose import read_prose
 
 if TYPE_CHECKING:
-    from headwork.proofs import Proof
+    from headwork.proofs import Equality, Proof
     from headwork.readings.counts import Count
 
 MOST_NOTES = 8  # a page of saturated weights makes its point with the first few
@@ -189,7 +189,7 @@ def proof_blocks(proof: Proof) -> Iterator[b.Block]:
     for lemma in proof.lemmas:
         if lemma.holds:
             yield b.Paragraph((lemma.name.maths, ", entry by entry, on both sides:"), "line")
-            yield b.Entries(tuple(Row((e.name.maths, Sign("="), algebra(e.right))) for e in lemma.entries))
+            yield b.Entries(tuple(_both_sides(e) for e in lemma.entries))
     if proof.holds:
         names = listed(name.maths for name in proof.claimed)
         yield b.Paragraph(("So both give the same ", *names, ", whatever the numbers. ∎"), "line")
@@ -201,6 +201,14 @@ def proof_blocks(proof: Proof) -> Iterator[b.Block]:
     sides = (("left: ", difference.left), ("right: ", difference.right))
     yield b.Entries(tuple(Row((Words(side), algebra(expression))) for side, expression in sides))
     yield b.Paragraph((f"For instance, with small numbers, {one} on the left and {other} on the right.",), "line")
+
+
+def _both_sides(entry: Equality) -> Maths:
+    """An entry as both sides have it; as each has it where algebra makes them equal."""
+    from headwork.readings.algebra import algebra
+
+    sides = [entry.right] if entry.left == entry.right else [entry.left, entry.right]
+    return between((entry.name.maths, *map(algebra, sides)), "=")
 
 
 def _derivation(line: w.Derivation) -> b.Display:

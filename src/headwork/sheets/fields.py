@@ -10,14 +10,14 @@ from headwork.notation import ROLES, Notation
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import HIDDEN, Entry, Matrix
-from headwork.sheets.sheet import KINDS, Key, Part, Problem
+from headwork.sheets.sheet import KINDS, SOFTMAXES, Key, Part, Problem
 from headwork.sheets.sizes import PATTERNS
 
 T = TypeVar("T")
 
 LARGEST_SIDE = 128  # rows, columns or heads: a sheet is worked entry by entry
 _PROBLEM = [
-    *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "places"),
+    *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "softmax", "places"),
     *("first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
 ]
 _PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance"]
@@ -36,6 +36,7 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         kv_heads=_key("kv_heads", _count, table.get("kv_heads")),
         scale=_key("scale", _scale, table.get("scale"), str(table.get("formula"))),
         mask=_key("mask", _mask, table.get("mask", "none")),
+        softmax=_key("softmax", _one_of, table.get("softmax", "whole"), SOFTMAXES),
         places=_key("places", _integer, table.get("places", 2), 0, 50),
         notation=Notation(_key("notation", _names, table.get("notation", {})), first),
         columns=_key("vectors", _one_of, table.get("vectors", "rows"), ("rows", "columns")) == "columns",

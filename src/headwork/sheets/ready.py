@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
-from headwork.formulas import formula_named
+from headwork.formulas import formula_named, unfolded
 from headwork.graph import Step, in_order, read
 from headwork.ops import Given, Transpose
 from headwork.readings.exact import EXACT, HIDDEN, Matrix
@@ -34,7 +34,7 @@ class Ready:
         self.sizes: Sizes = infer_sizes(problem)
         roles = {role for role, _ in problem.given}
         masked = problem.mask != "none"
-        self.last = build(
+        last = build(
             problem.formula,
             self.sizes,
             mask=masked,
@@ -44,6 +44,8 @@ class Ready:
             output_projection=formula_named(problem.formula).several or "W_O" in roles or not roles,
             scale=problem.scale,
         )
+        whole = problem.softmax == "whole"
+        self.last = last if whole else unfolded(last, maximum=problem.softmax == "safe-steps")
         self.shape = shapes(self.last)
         self.steps: dict[Key, Step] = {}
         for step in in_order(self.last):

@@ -11,6 +11,8 @@ from headwork.readings.exact import Matrix
 
 KINDS = ("value", "shape", "count", "prove", "moments", "explain", "diagram")
 
+SOFTMAXES = ("whole", "steps", "safe-steps")
+
 # A matrix is known by its role and head: ("W_Q", 0), ("X", None).
 Key = tuple[str, int | None]
 
@@ -41,6 +43,7 @@ class Problem:
     kv_heads: int | None = None
     scale: Scale = SQRT_D_K
     mask: str | Matrix = "none"
+    softmax: str = "whole"  # or taken apart into "steps", or into "safe-steps", less the row's maximum first
     places: int = 2
     notation: Notation = field(default_factory=Notation)
     columns: bool = False  # whether single rows are written as column vectors, q = Wᵀ·x

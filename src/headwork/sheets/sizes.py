@@ -30,6 +30,10 @@ PATTERNS: dict[str, tuple[str, str]] = {
     "scores": ("tokens", "keys"),
     "scaled": ("tokens", "keys"),
     "masked": ("tokens", "keys"),
+    "maxima": ("tokens", "one"),
+    "shifted": ("tokens", "keys"),
+    "exponentials": ("tokens", "keys"),
+    "sums": ("tokens", "one"),
     "weights": ("tokens", "keys"),
     "head_output": ("tokens", "d_v"),
     "joined": ("tokens", "d_v+"),
@@ -63,7 +67,7 @@ class _Known:
         self.bare = not formula.projects
         self.heads: Any = self._heads("W_Q", problem.heads) if formula.several else 1
         self.kv_heads: Any = (self._heads("W_K", problem.kv_heads) or self.heads) if formula.several else 1
-        self.found: dict[str, tuple[Any, str]] = {"one": (1, "a bias is one row")}
+        self.found: dict[str, tuple[Any, str]] = {"one": (1, "it is a single row or column")}
         for name, size in problem.sizes.items():
             if name not in ("heads", "kv_heads"):
                 self.found[self.alias(name)] = (size if isinstance(size, int) else _symbol(size), "[sizes]")
