@@ -1,7 +1,5 @@
 """The folder, taken by nbgrader: an assignment generated, five notebooks graded and fed back."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess
@@ -9,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from headwork.marking.answers import read_answers
 from headwork.marking.graders import export
 from headwork.marking.graders.paper import markdown, paper
+from headwork.marking.mark import Marker
 from headwork.sheets.sheet import Sheet
 from tests.graders.students import filled_in, five, marks_of
 
@@ -87,3 +87,12 @@ def test_students_see_their_own_sheet(course: Path, sheets: dict[str, Sheet]) ->
         cell = next(c for c in json.loads(path.read_text("utf-8"))["cells"] if c["id"] == "own-sheet")
         (shown,) = cell["outputs"]
         assert "".join(shown["data"]["text/markdown"]) == "\n\n".join(markdown(p.blocks) for p in paper(sheet))
+
+
+def test_the_answers_come_back(course: Path, sheets: dict[str, Sheet]) -> None:
+    """`headwork mark` on the course's folder gives the same marks once more."""
+    found = {answers.student: answers for answers in read_answers(course)}
+    assert set(found) == set(sheets)
+    for student, sheet in sheets.items():
+        marks = marks_of(sheet, five(sheet)[student])
+        assert Marker(sheet).mark(found[student]).score == marks.score

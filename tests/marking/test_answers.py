@@ -64,6 +64,25 @@ def test_a_csv_has_a_student_in_every_row_and_may_have_a_column_for_every_entry(
     assert "line 5 has 1 cells" in students[3].unreadable
 
 
+@pytest.mark.parametrize("box", ["", "oops", " "])
+def test_a_box_that_is_blank_or_unreadable_costs_itself_alone(box: str) -> None:
+    """Where every entry has a box of its own, the others are marked; later answers rest on the right number there."""
+    boxes = {f"joined[{i + 1},{j + 1}]": x for i, row in enumerate(RIGHT) for j, x in enumerate(row)}
+    joined = MARKER.mark(Answers("x", {"1.a": {**boxes, "joined[2,3]": box}})).parts[0].answers[0]
+    assert joined.verdict == "wrong"
+    assert joined.right == 7
+    assert joined.entries_wrong == ((2, 3),)
+    assert "1 entries that are blank or could not be read" in joined.message
+    assert not joined.tags
+    nothing = MARKER.mark(Answers("x", {"1.a": {"joined[2,3]": "oops"}})).parts[0].answers[0]
+    assert nothing.verdict == "malformed"
+
+
+def test_a_blank_entry_in_a_matrix_costs_itself_alone() -> None:
+    joined = MARKER.mark(Answers("x", {"1.a": {"joined": [["", "2", "5", "6"], RIGHT[1]]}})).parts[0].answers[0]
+    assert joined.right == 7
+
+
 @pytest.mark.parametrize(("source", "found"), [("", {}), ("x", {}), ("Q = ...", {}), ("Q = '1 2'  # so", {"Q": "1 2"})])
 def test_a_cell_of_a_notebook_may_answer_nothing(tmp_path: Path, source: str, found: dict[str, str]) -> None:
     cell = {"cell_type": "code", "source": f"# part 1.a\n{source}"}
@@ -188,7 +207,7 @@ def test_a_csv_of_ours_injects_no_formula(name: str) -> None:
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(HeadworkError, match="is a directory"):
+    with pytest.raises(HeadworkError, match="holds no file of answers"):
         list(read_answers(tmp_path))
     with pytest.raises(HeadworkError, match="there is no file"):
         list(read_answers(tmp_path / "no.toml"))

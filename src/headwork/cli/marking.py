@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headwork.marking.answers import Answers
     from headwork.marking.mark import Marker
     from headwork.marking.marks import Marks
+    from headwork.sheets.sheet import Sheet
 
 PAGES = {"text": ".txt", "html": ".html", "md": ".md", "pdf": ".pdf", "tex": ".tex"}
 FORMATS = {**PAGES, "json": ".json", "csv": ".csv", "gradescope": ".json", "class": ".html"}
@@ -25,7 +26,9 @@ MANY = 20  # students from which a progress bar is worth its line
 
 def mark(
     sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name or a path.")],
-    answers: Annotated[list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .csv or .ipynb files.")],
+    answers: Annotated[
+        list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, or folders or zips.")
+    ],
     format: Annotated[
         str | None, typer.Option(help="text, html, md, pdf, tex, json, gradescope; csv and class for a class.")
     ] = None,
@@ -39,7 +42,7 @@ def mark(
     from headwork.sheets.load import load
 
     marker = Marker(load(sheet))
-    students = _with_progress(_students(answers), answers)
+    students = _with_progress(_students(answers, marker.sheet), answers)
     _write(_report(chosen, marker, students, output), output)
 
 
@@ -56,11 +59,11 @@ def _chosen(format: str | None, output: Path | None) -> str:
     return format
 
 
-def _students(paths: Iterable[Path]) -> Iterator[Answers]:
+def _students(paths: Iterable[Path], sheet: Sheet) -> Iterator[Answers]:
     from headwork.marking.answers import read_answers
 
     for path in paths:
-        yield from read_answers(path)
+        yield from read_answers(path, sheet)
 
 
 def _report(format: str, marker: Marker, students: Iterator[Answers], output: Path | None) -> Iterator[str | bytes]:

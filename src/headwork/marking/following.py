@@ -14,7 +14,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from headwork.graph import Step, read
-from headwork.marking.table import Numbers
+from headwork.marking.table import MISSING, Numbers
 from headwork.marking.tolerance import Written
 from headwork.marking.truth import Truth
 from headwork.mistakes.predict import Variant
@@ -171,7 +171,8 @@ class Earlier:
 def _placed(found: Found, answer: Numbers) -> Iterator[tuple[int, int, Written]]:
     for i, row in enumerate(answer, found.row or 0):
         for j, number in enumerate(row, found.column or 0):
-            yield i, j, number
+            if number is not MISSING:
+                yield i, j, number
 
 
 def _laid(matrix: Floats, own: Mapping[tuple[int, int], float]) -> list[list[float]]:

@@ -13,7 +13,7 @@ from headwork.marking.answered import Answered
 from headwork.marking.following import Earlier, Own
 from headwork.marking.marks import AnswerMark, Verdict, no_working
 from headwork.marking.rules import MarkingRules
-from headwork.marking.table import Malformed, Numbers, is_blank, numbers
+from headwork.marking.table import MISSING, Malformed, Numbers, is_blank, numbers
 from headwork.marking.tolerance import CLEAR
 from headwork.marking.truth import Truth
 from headwork.mistakes.diagnose import Diagnosis, advice
@@ -47,7 +47,7 @@ class Judge:
         shape = (len(near), len(near[0]))
         size = shape[0] * shape[1]
         try:
-            raw = answered.take(question, shape)
+            raw = answered.take(question, by_entry=True)
             if is_blank(raw):
                 return AnswerMark(question.name, "blank", size, Fraction(0))
             answer = _oriented(numbers(raw), question, shape)
@@ -131,8 +131,7 @@ class _Attempt:
         earlier.keep(self.truth, step, hand)
         if named(mark):
             earlier.named.add(self.question.name)
-        if unlike:
-            places = {self._place(i, j) for i, j in unlike}
+        if places := {self._place(i, j) for i, j in unlike if self.answer[i][j] is not MISSING}:
             name = self.question.name if mark.verdict == "wrong" else ""
             earlier.slip(self.truth, self.question, self.answer, places, self.judge.places, name)
         return mark
@@ -212,14 +211,18 @@ class _Attempt:
     def _judged(self, wrong: Wrong, owns: list[tuple[Own, Wrong]], base: Own | None = None) -> AnswerMark:
         """Wrong, and what it is consistent with."""
         entries = [[x.near for x in row] for row in self.answer]
-        tags = self.judge.diagnosis.diagnose(
-            self.truth.part.label,
-            self.question.found,
-            entries,
-            self.within(self.near),
-            self.near,
-            self.truth.handed,
-            [(own.near, partial(self.within, self.near, None if own.written else own)) for own, _ in owns],
+        tags = (
+            []
+            if self._missing()
+            else self.judge.diagnosis.diagnose(
+                self.truth.part.label,
+                self.question.found,
+                entries,
+                self.within(self.near),
+                self.near,
+                self.truth.handed,
+                [(own.near, partial(self.within, self.near, None if own.written else own)) for own, _ in owns],
+            )
         )
         if base is None or not base.slips:
             return self._mark("wrong", wrong, tags=tags)
@@ -245,9 +248,17 @@ class _Attempt:
             places,
             tuple("+".join(t) for t in tags or ()),
             advice(tags[0]) if tags else "",
-            f"carries on from {_listed(sorted(slips))}, marked wrong" if slips else "",
+            self._message(slips),
             partial(self._working, wrong[0], meaning or self._right) if shown else no_working,
         )
+
+    def _missing(self) -> int:
+        return sum(number is MISSING for row in self.answer for number in row)
+
+    def _message(self, slips: Collection[str]) -> str:
+        said = [f"has {missing} entries that are blank or could not be read"] if (missing := self._missing()) else []
+        said += [f"carries on from {_listed(sorted(slips))}, marked wrong"] if slips else []
+        return "; ".join(said)
 
     def _working(self, entry: tuple[int, int], meaning: Callable[[], Mapping[Step, Matrix]]) -> Arithmetic | None:
         """How the first wrong entry is worked out, from the student's own numbers where those carry on."""

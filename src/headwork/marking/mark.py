@@ -83,7 +83,7 @@ class ProblemMarker:
     def _part(self, part: Part, given: Mapping[str, Any], earlier: Earlier, prefix: str) -> PartMark:
         if part.kind not in MARKED:
             return PartMark(prefix + part.label, Fraction(0), Fraction(0), (), (f"{part.kind}: left for a person",))
-        truth, answered = self.truths[part.label], Answered(given, self.problem.notation.first_index)
+        truth, answered = self.truths[part.label], Answered(given)
         if part.kind == "value":
             marks = [self.judge.judged(truth, question, answered, earlier) for question in truth.asked]
         else:

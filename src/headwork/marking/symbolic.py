@@ -22,7 +22,7 @@ def mark_symbolic(kind: str, question: Asked, answered: Answered, ready: Ready) 
     """A shape, such as "n×d/h", or the operations of a step, such as { multiplications = "n*n*d_k" }."""
     right = _shape(question, ready) if kind == "shape" else _count(question, ready)
     try:
-        raw = answered.take(question, None)
+        raw = answered.take(question)
         if is_blank(raw):
             return AnswerMark(question.name, "blank", len(right), Fraction(0))
         given = _sizes(raw, len(right)) if kind == "shape" else _operations(raw, list(right))

@@ -1,6 +1,8 @@
 """A matrix as people type it, its numbers kept as text: [[1, 1/2], [0.5, 3]], "1 1/2; 0.5 3", one row, one number."""
 
 import re
+from fractions import Fraction
+from math import nan
 from typing import Any
 
 from headwork.errors import HeadworkError
@@ -12,6 +14,14 @@ LONGEST = 20_000  # characters of one answer
 Texts = list[list[Any]]
 Numbers = tuple[tuple[Written, ...], ...]
 
+# An entry that was left blank, or typed into a box of its own where it cannot be read. NaN is near no number: it is
+# never right.
+MISSING = Written(Fraction(0), nan, None)
+
+
+class Boxes(list[Any]):
+    """Rows of texts that were typed box by box: what one box holds says nothing about the others."""
+
 
 class Malformed(HeadworkError):
     """An answer that cannot be read; it is not a wrong one."""
@@ -21,6 +31,10 @@ def is_blank(value: Any) -> bool:
     """Nothing, an empty text, or a table of such."""
     if isinstance(value, list):
         return all(is_blank(entry) for entry in value)
+    return _empty(value)
+
+
+def _empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
@@ -31,7 +45,13 @@ def numbers(value: Any) -> Numbers:
         raise Malformed(f"is ragged: its rows have {', '.join(str(len(row)) for row in rows[:6])} entries")
     if not rows or not rows[0]:
         raise Malformed("holds no numbers")
-    return tuple(tuple(_number(x, i, j) for j, x in enumerate(row, 1)) for i, row in enumerate(rows, 1))
+    read = _number_or_missing if isinstance(value, Boxes) else _number
+    found = tuple(
+        tuple(MISSING if _empty(x) else read(x, i, j) for j, x in enumerate(row, 1)) for i, row in enumerate(rows, 1)
+    )
+    if all(number is MISSING for row in found for number in row):
+        raise Malformed("holds no number that can be read")
+    return found
 
 
 def texts(value: Any) -> Texts:
@@ -66,6 +86,13 @@ def _number(value: Any, row: int, column: int) -> Written:
         return read_number(value)
     except NumberError as error:
         raise Malformed(f"row {row}, column {column}: {_short(str(error))}") from None
+
+
+def _number_or_missing(value: Any, row: int, column: int) -> Written:
+    try:
+        return _number(value, row, column)
+    except Malformed:
+        return MISSING
 
 
 def _short(text: str) -> str:

@@ -16,6 +16,7 @@ class Asked:
     found: Found
     also: frozenset[str]  # other names: what the page prints
     group: tuple[str, int] | None = None  # "Q" asks for all heads at once: the role, and which of them this is
+    entries: tuple[tuple[str, ...], ...] = ()  # the name of each, in rows; none where sizes are symbols
 
 
 def questions(part: Part, ready: Ready) -> tuple[Asked, ...]:
@@ -26,7 +27,7 @@ def questions(part: Part, ready: Ready) -> tuple[Asked, ...]:
         for number, found in enumerate(several):
             own = name.replace(" ", "") if len(several) == 1 else _full_name(found, ready)
             group = (name.replace(" ", ""), number) if len(several) > 1 else None
-            asked.append(Asked(own, found, _printed(found, ready) - {own}, group))
+            asked.append(Asked(own, found, _printed(found, ready) - {own}, group, _entries(own, found, ready)))
     if not part.find:
         steps = ready.computed()
         asked = [Asked(_full_name(Found(s), ready), Found(s), _printed(Found(s), ready)) for s in steps]
@@ -40,6 +41,18 @@ def _full_name(found: Found, ready: Ready) -> str:
     below = "" if head is None else f"_{head + first if isinstance(head, int) else head}"
     place = [str(i + first) for i in (found.row, found.column) if i is not None]
     return f"{found.step.role}{below}" + (f"[{','.join(place)}]" if place else "")
+
+
+def _entries(name: str, found: Found, ready: Ready) -> tuple[tuple[str, ...], ...]:
+    """Q_1[1,1], Q_1[1,2] …: the entries of a matrix, of a row, or the one entry itself."""
+    if found.column is not None:
+        return ((name,),)
+    rows, columns = ready.shape[found.step][-2:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return ()
+    first, base = ready.problem.notation.first_index, name.partition("[")[0]
+    chosen = range(rows) if found.row is None else [found.row]
+    return tuple(tuple(f"{base}[{i + first},{j + first}]" for j in range(columns)) for i in chosen)
 
 
 def _printed(found: Found, ready: Ready) -> frozenset[str]:

@@ -17,14 +17,13 @@ NAMELESS = Name("")
 @dataclass(frozen=True)
 class Field:
     """One answer. `part` is the label as marks have it, `shown` the name that the page prints; a shape or a count is
-    one line of text, and has no rows."""
+    one line of text, and has no entries."""
 
     part: str
     name: str
     points: Fraction
-    rows: int = 0
-    columns: int = 0
     shown: Name = NAMELESS
+    entries: tuple[tuple[str, ...], ...] = ()  # their names, in rows
 
     @property
     def python(self) -> str:
@@ -57,19 +56,14 @@ def fields(sheet: Sheet) -> tuple[Field, ...]:
     )
 
 
-def _looks(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[int, int, Name]]]:
-    """Rows, columns and the printed name of every question."""
+def _looks(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[Name, tuple[tuple[str, ...], ...]]]]:
+    """The printed name of every question, and its entries."""
     for number, problem in enumerate(marker.problems, 1):
         prefix = f"{number}." if len(marker.problems) > 1 else ""
         for label, truth in problem.truths.items():
             for question in truth.asked:
-                found, (rows, columns) = question.found, (0, 0)
-                if truth.part.kind == "value":
-                    rows, columns = problem.ready.shape[found.step][-2:]
-                    rows = rows if found.row is None else 1
-                    columns = columns if found.column is None else 1
-                printed = printed_name(found, problem.problem.notation)
-                yield (prefix + label, question.name), (rows, columns, printed)
+                printed = printed_name(question.found, problem.problem.notation)
+                yield (prefix + label, question.name), (printed, question.entries if truth.part.kind == "value" else ())
 
 
 def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable  # which Python 3.10, where graders run the copy, keeps elsewhere
 
 Files = Mapping[str, bytes]  # path → content; what starts with #! is made executable
-REQUIRES = ("numpy", "sympy")  # what marking imports beside itself
+REQUIRES = ("sympy",)  # what marking imports beside itself
 _KEPT = (".py", ".toml", ".css", ".js")
 
 

@@ -26,11 +26,10 @@ def _to_fill_in(fields: tuple[Field, ...]) -> str:
 
 
 def _form(field: Field) -> str:
-    if not field.rows:
+    if not field.entries:
         return 'a text, such as "n×d/h"'
-    if (field.rows, field.columns) == (1, 1):
-        return "a number"
-    return f"{field.rows}×{field.columns}, row by row: [[1, 0.25], [3, 4]]"
+    rows, columns = len(field.entries), len(field.entries[0])
+    return "a number" if rows == columns == 1 else f"{rows}×{columns}, row by row: [[1, 0.25], [3, 4]]"
 
 
 def text_cell(name: str, source: str, **metadata: Any) -> Cell:

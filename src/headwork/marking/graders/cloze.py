@@ -1,0 +1,85 @@
+"""Moodle without STACK: one cloze question a sheet, a numerical field for every entry, mistakes as answers worth 0.
+
+Moodle compares one number at a time, so nothing follows through here: `headwork mark SHEET responses.csv` on the
+quiz's responses gives the rest.
+"""
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from html import escape
+from math import isinf, lcm
+
+from headwork.marking.graders.boxes import Box, Boxed, boxed, number_text
+from headwork.marking.graders.family import Family
+from headwork.marking.graders.files import Files
+from headwork.marking.graders.paper import html, name_html, paper
+from headwork.sheets.sheet import Sheet
+
+HIDDEN = ("-inf", "-∞", "−∞", "-oo")
+
+
+def package(family: Family, name: str) -> Files:
+    """Moodle XML: a category with a question for every sheet."""
+    category = f"<category><text>$course$/top/{escape(name)}</text></category>"
+    questions = [_question(sheet, family.sheet(sheet)) for sheet in family.texts]
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        "<quiz>",
+        f'<question type="category">{category}</question>',
+        *questions,
+        "</quiz>",
+    ]
+    return {f"{name}.xml": "\n".join(lines).encode() + b"\n"}
+
+
+def _question(name: str, sheet: Sheet) -> str:
+    text = "\n".join(_text(name, sheet)).replace("]]>", "]]&gt;")
+    return (
+        f'<question type="cloze">\n<name><text>{escape(sheet.title)} ({escape(name)})</text></name>\n'
+        f'<questiontext format="html"><text><![CDATA[{text}]]></text></questiontext>\n'
+        '<generalfeedback format="html"><text></text></generalfeedback>\n'
+        f"<penalty>0</penalty>\n<hidden>0</hidden>\n<idnumber>{escape(name)}</idnumber>\n</question>"
+    )
+
+
+def _text(name: str, sheet: Sheet) -> Iterator[str]:
+    """The paper, with fields in it. The sheet's name stands on it, so that responses can be marked again."""
+    answers = boxed(sheet)
+    weight = _weights(answers)
+    yield _words(f"<p>{escape(sheet.title)}, sheet {escape(name)}</p>")
+    for piece in paper(sheet):
+        yield _words(html(piece.blocks))
+        for field in piece.fields:
+            rows = answers.get((field.part, field.name))
+            if rows is None:
+                yield f"<p>{name_html(field)}: on paper.</p>"
+            else:
+                cells = ["".join(f"<td>{_field(box, weight)}</td>" for box in row) for row in rows]
+                yield f"<p>{name_html(field)} =</p>\n<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def _words(text: str) -> str:
+    """Text in which nothing looks like a field."""
+    return re.sub(r"\{(?=\d*:)", "&#123;", text)
+
+
+def _weights(answers: Boxed) -> int:
+    """Moodle's weights are whole: what a point is worth in them."""
+    return lcm(*(box.points.denominator for rows in answers.values() for row in rows for box in row))
+
+
+def _field(box: Box, weight: int) -> str:
+    points = Fraction(box.points * weight)
+    if isinf(box.right):
+        return f"{{{points}:SHORTANSWER:{'~'.join(f'={text}' for text in HIDDEN)}}}"
+    right = f"={number_text(box.right)}:{number_text(box.room)}"
+    mistakes = [
+        f"%0%{number_text(told.value)}:{number_text(box.room)}#{_feedback(told.says)}" for told in box.predictions
+    ]
+    return f"{{{points}:NUMERICAL:{'~'.join([right, *mistakes])}}}"
+
+
+def _feedback(words: str) -> str:
+    """Text inside a field, where } ends it, ~ the answer, # the number."""
+    return escape(words, quote=False).replace("~", "∼").replace("#", "\\#").replace("}", "\\}")

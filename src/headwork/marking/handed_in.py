@@ -1,0 +1,107 @@
+"""Everything that a class handed in: a folder or a zip, as Gradescope exports it, as nbgrader collects it, as otter and
+learning platforms keep it. One file of answers a student; nothing is unpacked to disk, nothing is run."""
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+
+from headwork.errors import HeadworkError
+from headwork.marking.one_file import LARGEST_FILE, READERS, Answers, from_bytes
+
+MOST_FILES = 100_000
+LARGEST_ZIP = 50_000_000  # of one student
+METADATA = "submission_metadata.yml"  # Gradescope's: which folder is whose
+_COLLECTED = re.compile(r"submitted|.*_export")  # folders that stand around everybody's
+# A folder, and below it the list of those who handed it in: lines that are indented more than the key after them.
+_SUBMITTERS = re.compile(r"^(\S+):\n  :submitters:\n((?:  - .*\n|    .*\n)*)", re.MULTILINE)
+_IGNORED = ("__MACOSX", ".")
+
+Files = dict[PurePosixPath, Callable[[], bytes]]
+
+
+def read_handed_in(path: Path) -> Iterator[Answers]:
+    """One student after the other, in the order of their folders and files."""
+    if path.is_dir():
+        yield from _students(_folder(path / "submitted" if (path / "submitted").is_dir() else path), path)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield from _students(_archive(archive), path)
+    except (zipfile.BadZipFile, OSError):
+        raise HeadworkError(f"{path} is not a zip that can be read; download it again") from None
+
+
+def _folder(path: Path) -> Files:
+    found = sorted(file for file in path.rglob("*") if file.is_file())
+    return _kept({PurePosixPath(*file.relative_to(path).parts): partial(_start, file) for file in found})
+
+
+def _start(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(LARGEST_ZIP + 1)
+
+
+def _archive(archive: zipfile.ZipFile) -> Files:
+    found = [entry for entry in archive.infolist() if not entry.is_dir()]
+    return _kept({PurePosixPath(entry.filename): partial(_entry, archive, entry) for entry in found})
+
+
+def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """What is packed may be far larger than the pack."""
+    with archive.open(entry) as stream:
+        return stream.read(LARGEST_ZIP + 1)
+
+
+def _kept(files: Files) -> Files:
+    if len(files) > MOST_FILES:
+        raise HeadworkError(f"{len(files):,} files are no class; at most {MOST_FILES:,} are read")
+    kept = {}
+    for name, read in files.items():
+        parts = name.parts[1:] if len(name.parts) > 1 and _COLLECTED.fullmatch(name.parts[0]) else name.parts
+        if not any(part.startswith(_IGNORED) for part in parts):
+            kept[PurePosixPath(*parts)] = read
+    return kept
+
+
+def _students(files: Files, path: Path) -> Iterator[Answers]:
+    told = files.get(PurePosixPath(METADATA))
+    names = _submitters(told().decode("utf-8", "replace")) if told else {}
+    theirs: dict[str, Files] = {}
+    for name, read in files.items():
+        if name.suffix.lower() in (*READERS, ".zip"):
+            theirs.setdefault(name.parts[0] if len(name.parts) > 1 else name.stem, {})[name] = read
+    if not theirs:
+        raise HeadworkError(f"{path} holds no file of answers ({', '.join(READERS)}); give what the class handed in")
+    for student, own in theirs.items():
+        answers = _one(own)
+        for called in names.get(student, [student]):
+            yield Answers(called[:100], answers.parts, answers.unreadable)
+
+
+def _one(files: Files) -> Answers:
+    """The one file of answers among a student's; otter lets them hand in a zip with the notebook in it."""
+    try:
+        for name, read in [item for item in files.items() if item[0].suffix.lower() == ".zip"]:
+            files = {**files, **_archive(zipfile.ZipFile(BytesIO(read())))}
+            files.pop(name)
+        found = [name for name in files if name.suffix.lower() in READERS]
+        if len(found) != 1:
+            shown = ", ".join(name.name for name in found[:3]) or "none"
+            return Answers("", unreadable=f"one file of answers ({', '.join(READERS)}) is wanted; there is: {shown}")
+        return from_bytes(found[0].name, files[found[0]]()[: LARGEST_FILE + 1])
+    except (zipfile.BadZipFile, OSError):
+        return Answers("", unreadable="a zip that cannot be read was handed in")
+
+
+def _submitters(text: str) -> dict[str, list[str]]:
+    """Gradescope's YAML, as far as it says who handed in which folder: the e-mail address, or else the name."""
+    found: dict[str, list[str]] = {}
+    for folder, people in _SUBMITTERS.findall(text):
+        for person in re.split(r"^  - ", people, flags=re.MULTILINE)[1:]:
+            told = dict(re.findall(r"^\s*:(name|email):[ \t]*(\S.*?)\s*$", person, flags=re.MULTILINE))
+            if called := (told.get("email") or told.get("name") or "").strip("\"'"):
+                found.setdefault(folder, []).append(called)
+    return found
