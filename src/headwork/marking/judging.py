@@ -50,7 +50,7 @@ class Judge:
             raw = answered.take(question, by_entry=True)
             if is_blank(raw):
                 return AnswerMark(question.name, "blank", size, Fraction(0))
-            answer = _oriented(numbers(raw), question, shape)
+            answer = _oriented(numbers(raw, shape), question, shape)
         except Malformed as error:
             return AnswerMark(question.name, "malformed", size, Fraction(0), message=str(error))
         if (len(answer), len(answer[0])) != shape:
@@ -144,6 +144,11 @@ class _Attempt:
         for own, off in owns:
             if not off:
                 return self._mark("follows", off, own.slips, self._behind_it(own, earlier))
+        if coarse := self._too_coarse(self.near, wrong):
+            return self._mark("wrong", wrong, message=coarse)
+        for own, off in owns:
+            if own.follows and (coarse := self._too_coarse(view(self.question.found, own.follows), off)):
+                return self._mark("wrong", off, own.slips, message=coarse)
         for own, off in sorted(owns, key=lambda each: len(each[1])):
             if len(off) < len(wrong) and self._most(off):
                 return self._judged(off, owns, own)
@@ -157,6 +162,15 @@ class _Attempt:
         return self.judge.diagnosis.told(
             self.truth.part.label, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
         )
+
+    def _too_coarse(self, near: Floats, off: Wrong) -> str:
+        """That the answer only has too few places, if so."""
+        numbers = [(self.answer[i][j], near[i][j]) for i, j in off]
+        if not all(self.judge.rules.tolerance.too_coarse(*each, self.judge.places) for each in numbers):
+            return ""
+        places = max(number.places or 0 for number, _ in numbers)
+        has = "no decimal places" if places < 1 else f"{places} decimal place{'s' if places > 1 else ''}"
+        return f"has {has} where {self.judge.rules.tolerance.asked(self.judge.places)} are asked for"
 
     def _most(self, off: Wrong) -> bool:
         """Whether so few entries are off that the others are no chance."""
@@ -235,6 +249,7 @@ class _Attempt:
         slips: Collection[str] = (),
         tags: list[Tags] | None = None,
         meaning: Callable[[], Mapping[Step, Matrix]] | None = None,
+        message: str = "",
     ) -> AnswerMark:
         size, first = len(flat(self.near)), self.judge.notation.first_index
         right = (size - len(wrong)) * max(Fraction(0), 1 - self.judge.rules.penalty * len(slips))
@@ -248,7 +263,7 @@ class _Attempt:
             places,
             tuple("+".join(t) for t in tags or ()),
             advice(tags[0]) if tags else "",
-            self._message(slips),
+            message or self._message(slips),
             partial(self._working, wrong[0], meaning or self._right) if shown else no_working,
         )
 

@@ -83,7 +83,8 @@ class ProblemMarker:
     def _part(self, part: Part, given: Mapping[str, Any], earlier: Earlier, prefix: str) -> PartMark:
         if part.kind not in MARKED:
             return PartMark(prefix + part.label, Fraction(0), Fraction(0), (), (f"{part.kind}: left for a person",))
-        truth, answered = self.truths[part.label], Answered(given)
+        truth = self.truths[part.label]
+        answered = Answered(given, truth.asked)
         if part.kind == "value":
             marks = [self.judge.judged(truth, question, answered, earlier) for question in truth.asked]
         else:

@@ -1,4 +1,5 @@
-"""A matrix as people type it, its numbers kept as text: [[1, 1/2], [0.5, 3]], "1 1/2; 0.5 3", one row, one number."""
+"""A matrix as people type it, its numbers kept as text: [[1, 1/2], [0.5, 3]], "1 1/2; 0.5 3", one row, one number; with
+decimal commas, from NumPy's print or its array(…), from MATLAB, from LaTeX."""
 
 import re
 from fractions import Fraction
@@ -17,6 +18,20 @@ Numbers = tuple[tuple[Written, ...], ...]
 # An entry that was left blank, or typed into a box of its own where it cannot be read. NaN is near no number: it is
 # never right.
 MISSING = Written(Fraction(0), nan, None)
+
+_CALL = re.compile(r"(?:[a-z]{1,8}\.)?(?:as)?(?:array|tensor|matrix)\(\s*(\[.*\])\s*(?:,[\w\s.=]*)?\)", re.DOTALL)
+_LATEX = re.compile(r"\\begin\{(\w*matrix\*?|array)\}(?:\{[clr|\s]*\})?(.*)\\end\{\1\}", re.DOTALL)
+_TEX_WORDS = {
+    r"\\sqrt\s*\{([^{}]*)\}": r"sqrt(\1)",  # before fractions, which may hold roots
+    r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}": r"((\1)/(\2))",
+    r"\\[dt]?frac\s*(\d)\s*(\d)": r"(\1/\2)",
+    r"\\(?:cdot|times)\b": "*",
+    r"\\infty\b": "inf",
+    r"\{,\}": ",",
+    r"\\[,;:! ]|\\q?quad\b|\\hline\b|~": " ",
+    r"\\%": "%",
+}
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 
 
 class Boxes(list[Any]):
@@ -38,13 +53,19 @@ def _empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def numbers(value: Any) -> Numbers:
-    """The numbers of an answer, as rows."""
+def numbers(value: Any, shape: tuple[int, int] | None = None) -> Numbers:
+    """The numbers of an answer, as rows. Where commas may stand between numbers or inside them, the `shape` that is
+    asked for decides."""
     rows = texts(value)
+    if shape is not None and isinstance(value, str) and (len(rows), len(rows[0]) if rows else 0) != shape:
+        inside = _with_decimal_commas(value)
+        if (len(inside), len(inside[0]) if inside else 0) == shape:
+            rows = inside
     if len({len(row) for row in rows}) > 1:
         raise Malformed(f"is ragged: its rows have {', '.join(str(len(row)) for row in rows[:6])} entries")
     if not rows or not rows[0]:
         raise Malformed("holds no numbers")
+    _refuse_thousands(rows)
     read = _number_or_missing if isinstance(value, Boxes) else _number
     found = tuple(
         tuple(MISSING if _empty(x) else read(x, i, j) for j, x in enumerate(row, 1)) for i, row in enumerate(rows, 1)
@@ -57,7 +78,7 @@ def numbers(value: Any) -> Numbers:
 def texts(value: Any) -> Texts:
     """Rows of texts from a list of lists, a list, a text or a single number."""
     if isinstance(value, str):
-        return _from_text(value)
+        return _from_text(_plain(value))
     if not isinstance(value, list):
         return [[value]]
     rows = value if all(isinstance(row, list) for row in value) else [value]
@@ -66,17 +87,64 @@ def texts(value: Any) -> Texts:
     return rows
 
 
-def _from_text(text: str) -> Texts:
+def _plain(text: str) -> str:
+    """The numbers without what a program or LaTeX puts around them."""
     if len(text) > LONGEST:
         raise Malformed(f"has {len(text):,} characters; at most {LONGEST:,} are read")
     text = text.strip()
-    if text.startswith("["):
-        if not re.fullmatch(r"\[\s*(\[[^\[\]]*\]\s*,?\s*)*\]|\[[^\[\]]*\]", text):
-            raise Malformed("has brackets that do not make a matrix; write [[1, 2], [3, 4]]")
-        rows = re.findall(r"\[([^\[\]]*)\]", text)
-        return [[entry.strip().strip("\"'") for entry in row.split(",") if entry.strip()] for row in rows]
-    rows = [row for row in re.split(r"[;\n]", text) if row.strip()]
-    return [re.split(r"\s*,\s*|\s+", row.strip()) for row in rows]
+    if call := _CALL.fullmatch(text):
+        text = call[1]
+    elif "\\" in text:
+        text = _from_latex(text)
+    return re.sub(r"\s+%", "%", text)
+
+
+def _from_latex(text: str) -> str:
+    matrix = _LATEX.search(text)
+    text = (matrix[2] if matrix else text.strip("$ ")).strip()
+    text = re.sub(r"\\\\(?:\[[^\]]{0,20}\])?", ";", text).removesuffix(";")
+    for pattern, plain in _TEX_WORDS.items():
+        text = re.sub(pattern, plain, text)
+    # Entries stand between & and may hold spaces, which are closed up; an empty one must not vanish.
+    rows = [[re.sub(r"\s+", "", entry) or "?" for entry in row.split("&")] for row in text.split(";")]
+    return ";".join(map(" ".join, rows))
+
+
+def _from_text(text: str) -> Texts:
+    if not text.startswith("["):
+        return [_entries(row) for row in re.split(r"[;\n]", text) if row.strip()]
+    if not re.fullmatch(r"\[\s*(\[[^\[\]]*\]\s*,?\s*)*\]|\[[^\[\]]*\]", text):
+        raise Malformed("has brackets that do not make a matrix; write [[1, 2], [3, 4]]")
+    rows = re.findall(r"\[([^\[\]]*)\]", text)
+    if len(rows) == 1 and ";" in rows[0]:  # MATLAB: [1 2; 3 4]
+        return [_entries(row) for row in rows[0].split(";") if row.strip()]
+    return [_bracketed(row) for row in rows]
+
+
+def _entries(row: str) -> list[str]:
+    return re.split(r"\s*,\s*|\s+", row.strip())
+
+
+def _bracketed(row: str) -> list[str]:
+    """Split by commas where there are some: [1 / 2, 3]. NumPy prints none."""
+    split = row.split(",") if "," in row else row.split()
+    return [entry.strip().strip("\"'") for entry in split if entry.strip()]
+
+
+def _with_decimal_commas(text: str) -> Texts:
+    """The same text, read with commas inside numbers: 0,88 0,12; 0,73 0,27."""
+    plain = re.sub(r"\]\s*,?\s*\[", ";", _plain(text)).strip("[] \n")
+    return [re.split(r",?\s+", row.strip()) for row in re.split(r"[;\n]", plain) if row.strip()]
+
+
+def _refuse_thousands(rows: Texts) -> None:
+    """1,234 alone may be either; beside 0,5 it is not."""
+    with_commas = [x.strip() for row in rows for x in row if isinstance(x, str) and "," in x]
+    if with_commas and all(_THOUSANDS.fullmatch(x) for x in with_commas):
+        plain = with_commas[0].replace(",", "")
+        raise Malformed(
+            f"holds '{with_commas[0]}', which may be {with_commas[0].replace(',', '.')} or {plain}; write one"
+        )
 
 
 def _number(value: Any, row: int, column: int) -> Written:

@@ -24,8 +24,10 @@ from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import HIDDEN, Entry, Hidden
 
+DIGITS = 12  # that a number can claim: more are a machine's, and float64 does not answer for the last of them
 CLEAR = 1e-9  # float64 decides where the difference is this much clearer than its own noise
-_DECIMAL = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
+_COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)  # a number of its own with a decimal comma
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,32 @@ def read_number(text: str | int) -> Written:
 
     >>> read_number("0.880").places, read_number("6.90e-13").places, read_number("1/3").places
     (3, 15, None)
+    >>> read_number("12.5%") == read_number("0.125"), read_number("0,88") == read_number("0.88")
+    (True, True)
     """
     words = str(text).strip().replace("−", "-")
     if words in ("-inf", "-∞"):
         return Written(HIDDEN, -inf, None)
-    value = parse_number(text)
+    if words.endswith("%") and "%" not in words[:-1]:
+        return _hundredth(read_number(words[:-1]))
+    words = _COMMA.sub(r"\1.\2", words)
+    value = parse_number(words)
     try:
         near = to_float(value)
     except OverflowError:
         raise NumberError(f"'{words[:40]}' is out of range") from None
     match = _DECIMAL.fullmatch(words)
-    return Written(value, near, len(match[1]) - int(match[2] or 0) if match else None)
+    if not match:
+        return Written(value, near, None)
+    too_many = max(0, len((match[1] + match[2]).lstrip("0")) - DIGITS)
+    return Written(value, near, len(match[2]) - int(match[3] or 0) - too_many)
+
+
+def _hundredth(number: Written) -> Written:
+    """What a percentage stands for: it claims two places more."""
+    if isinstance(number.value, Hidden):
+        raise NumberError("-∞ is no percentage")
+    return Written(number.value / 100, number.near / 100, None if number.places is None else number.places + 2)
 
 
 @dataclass(frozen=True)
@@ -137,7 +154,19 @@ class Tolerance:
         room = self.room(answer, near, asked)
         exact = right()
         assert not isinstance(exact, Hidden)
-        return not _beyond(answer.value, exact, room) if self.closed else _inside(answer.value, exact, room)
+        # One unit in the figures of 0 is nothing: only 0 itself is right.
+        closed = self.closed or not room
+        return not _beyond(answer.value, exact, room) if closed else _inside(answer.value, exact, room)
+
+    def asked(self, places: int) -> int:
+        """The decimal places that an answer must have."""
+        return {"last-place": places, "places": self.places}.get(self.rule, 0)
+
+    def too_coarse(self, answer: Written, right: float, asked: int) -> bool:
+        """Whether the answer is right as far as it goes, but has fewer places than are asked for."""
+        if answer.places is None or answer.places >= self.asked(asked) or isinf(right):
+            return False
+        return abs(answer.near - right) <= (0.5 + CLEAR) * _unit(answer.places)[1]
 
 
 @cache

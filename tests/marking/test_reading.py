@@ -1,0 +1,162 @@
+"""Answers as people write them: numbers, matrices, names."""
+
+import time
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from headwork.marking.mark import mark
+from headwork.marking.marks import AnswerMark
+from headwork.marking.table import Malformed, numbers
+from headwork.marking.tolerance import Tolerance, read_number
+from headwork.numbers.digits import to_float
+from headwork.numbers.parse import NumberError
+from headwork.sheets.load import parse_sheet
+
+SHEET = """
+formula = "scaled_dot_product"
+scale = "none"
+places = 2
+{marking}
+[given]
+Q = [[1, 0], [0, 1]]
+K = [[1, 2], [0, 1]]
+V = [[1, 0], [0, 1]]
+[[part]]
+label = "a"
+find = ["weights"]
+[[part]]
+label = "b"
+find = ["scores[1,2]"]
+"""
+WEIGHTS = [[0.7311, 0.2689], [0.7311, 0.2689]]
+
+
+def judged(weights: Any, marking: str = "") -> AnswerMark:
+    sheet = parse_sheet(SHEET.replace("{marking}", marking), "test")
+    return mark(sheet, {"a": {"weights": weights}}).parts[0].answers[0]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "73% 27%; 73% 27%",
+        "73.1 % 26.9 %; 73.1 % 26.9 %",
+        [["73%", "27 %"], ["73%", "27%"]],
+        "0,73 0,27; 0,73 0,27",
+        "0,73, 0,27\n0,73, 0,27",
+        "[[0,73 0,27], [0,73 0,27]]",
+        [["0,73", "0,27"], ["0,73", "0,27"]],
+        "np.array([[0.73, 0.27], [0.73, 0.27]])",
+        "array([[0.73105858, 0.26894142],\n       [0.73105858, 0.26894142]])",
+        "torch.tensor([[0.7311, 0.2689],\n        [0.7311, 0.2689]], dtype=torch.float64)",
+        "[[0.73105858 0.26894142]\n [0.73105858 0.26894142]]",
+        "[[7.31058579e-01 2.68941421e-01]\n [7.31058579e-01 2.68941421e-01]]",
+        "[0.73 0.27; 0.73 0.27]",
+        "[0.73, 0.27; 0.73, 0.27]",
+        r"\begin{pmatrix} 0.73 & 0.27 \\ 0.73 & 0.27 \end{pmatrix}",
+        r"$$W = \left[\begin{array}{cc} 0{,}73 & 0{,}27 \\[2pt] 73\,\% & \frac{27}{100} \\ \end{array}\right]$$",
+        [["0.7310585786300049", "0.2689414213699951"], ["0.7310585786300049", "0.2689414213699951"]],
+    ],
+)
+def test_a_right_matrix_is_right_however_it_is_written(written: Any) -> None:
+    assert judged(written).verdict == "right"
+
+
+def test_latex_keeps_its_fractions_and_roots() -> None:
+    rows = numbers(r"\begin{bmatrix} -\tfrac{\sqrt{2}}{2} & 2 \sqrt{3} \\ \frac12 & -\infty \end{bmatrix}")
+    assert [round(x.near, 4) for row in rows for x in row] == [-0.7071, 3.4641, 0.5, float("-inf")]
+
+
+def test_a_comma_that_may_be_either_is_asked_back() -> None:
+    with pytest.raises(Malformed, match=r"holds '1,234', which may be 1.234 or 1234"):
+        numbers([["1,234", "2"]])
+    assert numbers([["1,234", "0,5"]])[0][0].value == Fraction(1234, 1000)
+    assert [x.near for x in numbers("1,2", (1, 2))[0]] == [1, 2]
+    assert [x.near for x in numbers("1,2", (1, 1))[0]] == [1.2]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\\begin{matrix}" * 1400,
+        "array([" + "]" * 19_000,
+        "\\frac{" * 3_000,
+        "np.array(__import__('os').getcwd())",
+        "%" * 19_000,
+        "5%%",
+        "-inf%",
+        r"\begin{pmatrix} 1 & \\ & 4 \end{pmatrix}",
+        r"\input{/etc/passwd}",
+        "1,2,3,4" * 2_000,
+    ],
+)
+def test_what_only_looks_like_a_matrix_is_malformed_at_once(hostile: str) -> None:
+    start = time.process_time()
+    assert judged(hostile).verdict == "malformed"
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "verdict"),
+    [
+        ("0.8276622470953353", "0.82766224709533519", True),
+        ("0.8276622470953353", "0.8276622470950", True),
+        ("0.8276622470953353", "0.8276622", False),
+        ("123.45678901234567", "123.45678901234561", True),
+    ],
+)
+def test_digits_beyond_float64_claim_nothing(text: str, right: str, verdict: bool) -> None:
+    exact = Fraction(right)
+    assert Tolerance().accepts(read_number(text), to_float(exact), lambda: exact, 2) is verdict
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("0", True), ("0.00", True), ("0.001", False)])
+def test_nought_has_no_figures(text: str, verdict: bool) -> None:
+    assert Tolerance.read("3 figures").accepts(read_number(text), 0.0, lambda: Fraction(0), 2) is verdict
+
+
+def test_too_few_places_are_told_as_that() -> None:
+    one = judged("0.7 0.3; 0.73 0.27")
+    assert (one.verdict, one.entries_wrong, one.tags) == ("wrong", ((1, 1), (1, 2)), ())
+    assert one.message == "has 1 decimal place where 2 are asked for"
+    assert judged("1 0; 1 0").message == "has no decimal places where 2 are asked for"
+    assert judged("0.73 0.27; 0.73 0.27", "marking = { tolerance = '3 places' }").message == (
+        "has 2 decimal places where 3 are asked for"
+    )
+    assert judged("0.6 0.3; 0.73 0.27").message == ""
+
+
+def test_a_percentage_of_nothing() -> None:
+    with pytest.raises(NumberError):
+        read_number("%")
+
+
+def named(**given: Any) -> tuple[dict[str, AnswerMark], tuple[str, ...]]:
+    part = mark("two-heads", {"2.a": given}).parts[1]
+    return {answer.name: answer for answer in part.answers}, part.notes
+
+
+@pytest.mark.parametrize("name", ["Q1", "q_1", "q1", "Q_{1}", "Q-1"])
+def test_a_name_may_be_put_together_otherwise(name: str) -> None:
+    marks, notes = named(**{name: "1 2; 3 4"})
+    assert marks["Q_1"].verdict == "right"
+    assert not notes
+
+
+def test_long_names_and_entries_too() -> None:
+    sheet = parse_sheet(SHEET.replace("{marking}", ""), "test")
+    entries = {f"Weights[{i},{j}]": WEIGHTS[i - 1][j - 1] for i in (1, 2) for j in (1, 2)}
+    marks = mark(sheet, {"a": {k: str(v) for k, v in entries.items()}, "b": {"SCORES_1_2": "0"}})
+    assert [part.answers[0].verdict for part in marks.parts] == ["right", "right"]
+
+
+def test_a_near_miss_is_asked_back_and_is_no_attempt() -> None:
+    sheet = parse_sheet(SHEET.replace("{marking}", ""), "test")
+    answer = mark(sheet, {"a": {"wieghts": "1 0; 0 1"}}).parts[0].answers[0]
+    assert answer.verdict == "malformed"
+    assert answer.message == "is not there, but 'wieghts' is: write weights if that is meant"
+    far = mark(sheet, {"a": {"xyz": "1 0; 0 1"}}).parts[0]
+    assert far.answers[0].verdict == "blank"
+    assert far.notes == ("'xyz' is not asked for; asked are weights",)
