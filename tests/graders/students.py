@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 from math import inf
 from typing import Any
 
 from headwork.graph import Step
 from headwork.marking.answers import Answers
+from headwork.marking.graders.fields import fields
 from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.marks import Marks
 from headwork.mistakes.catalogue import CATALOGUE
@@ -108,3 +110,35 @@ def filled_in(blank: str, parts: Parts) -> str:
 
 def _literal(rows: list[list[str]]) -> str:
     return "[" + ", ".join("[" + ", ".join(row) + "]" for row in rows) + "]"
+
+
+def responses(sheet: Sheet, parts: Parts) -> list[str]:
+    """What a student types into the fields, in their order."""
+    typed = []
+    for field in fields(sheet):
+        given = parts.get(field.part, {}).get(field.name)
+        for i, row in enumerate(field.entries):
+            for j, _ in enumerate(row):
+                typed.append(given[i][j] if given and i < len(given) and j < len(given[i]) else "")
+    return typed
+
+
+def boxes_of(sheet: Sheet, parts: Parts) -> Parts:
+    """The same answers box by box, as they come back from Moodle."""
+    typed = iter(responses(sheet, parts))
+    spread: Parts = {}
+    for field in fields(sheet):
+        for name in (name for row in field.entries for name in row):
+            spread.setdefault(field.part, {})[name] = next(typed)
+    return spread
+
+
+def last_alone(parts: Parts) -> Parts:
+    """A slip in the last answer: nothing comes after it, so nothing has to follow."""
+    changed = {label: dict(answers) for label, answers in parts.items()}
+    label = list(changed)[-1]
+    name = list(changed[label])[-1]
+    rows = [list(row) for row in changed[label][name]]
+    rows[0][0] = str(Fraction(rows[0][0]) + 1) if "." not in rows[0][0] else f"{float(rows[0][0]) + 1:.4f}"
+    changed[label][name] = rows
+    return changed

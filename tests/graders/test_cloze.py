@@ -13,12 +13,11 @@ import pytest
 from headwork.errors import HeadworkError
 from headwork.marking.answers import read_answers
 from headwork.marking.graders import export
-from headwork.marking.graders.fields import fields
 from headwork.marking.mark import Marker
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
-from tests.graders.students import Parts, five, marks_of, parts_of
+from tests.graders.students import boxes_of, five, last_alone, marks_of, parts_of, responses
 
 # As in Moodle's questiontype.php: fraction, answer up to an unescaped ~ # or }, feedback up to an unescaped ~ or }.
 FRACTION = r"=|%(-?[0-9]+(?:[.,][0-9]*)?)%"
@@ -68,17 +67,6 @@ def fields_of(question: ElementTree.Element) -> list[Field]:
     return found
 
 
-def responses(sheet: Sheet, parts: Parts) -> list[str]:
-    """What a student types into the fields, in their order."""
-    typed = []
-    for field in fields(sheet):
-        given = parts.get(field.part, {}).get(field.name)
-        for i, row in enumerate(field.entries):
-            for j, _ in enumerate(row):
-                typed.append(given[i][j] if given and i < len(given) and j < len(given[i]) else "")
-    return typed
-
-
 def graded(question: ElementTree.Element, typed: list[str]) -> tuple[float, list[str]]:
     """The share of the marks, and the feedback."""
     found = fields_of(question)
@@ -93,27 +81,6 @@ def questions(tmp_path_factory: pytest.TempPathFactory, class_folder: Path) -> d
     path = export(class_folder, "cloze", tmp_path_factory.mktemp("cloze") / "class.xml")
     found = ElementTree.parse(path).getroot().findall("question[@type='cloze']")
     return {question.findtext("idnumber") or "": question for question in found}
-
-
-def boxes_of(sheet: Sheet, parts: Parts) -> Parts:
-    """The same answers box by box, as they come back from Moodle."""
-    typed = iter(responses(sheet, parts))
-    spread: Parts = {}
-    for field in fields(sheet):
-        for name in (name for row in field.entries for name in row):
-            spread.setdefault(field.part, {})[name] = next(typed)
-    return spread
-
-
-def last_alone(parts: Parts) -> Parts:
-    """A slip in the last answer: nothing comes after it, so nothing has to follow."""
-    changed = {label: dict(answers) for label, answers in parts.items()}
-    label = list(changed)[-1]
-    name = list(changed[label])[-1]
-    rows = [list(row) for row in changed[label][name]]
-    rows[0][0] = str(Fraction(rows[0][0]) + 1) if "." not in rows[0][0] else f"{float(rows[0][0]) + 1:.4f}"
-    changed[label][name] = rows
-    return changed
 
 
 @pytest.mark.parametrize("who", ["right", "slipped", "blank", "malformed"])

@@ -19,6 +19,7 @@ from headwork.sheets.sheet import Sheet
 
 LEAST = 1e-6  # of the room is kept off, where a number that lies a whole unit away is wrong
 DIGITS = 12
+HIDDEN = ("-inf", "-∞", "−∞", "-oo")  # how −∞ is typed
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ from fractions import Fraction
 from html import escape
 from math import isinf, lcm
 
-from headwork.marking.graders.boxes import Box, Boxed, boxed, number_text
+from headwork.marking.graders.boxes import HIDDEN, Box, Boxed, boxed, number_text
 from headwork.marking.graders.family import Family
 from headwork.marking.graders.files import Files
 from headwork.marking.graders.paper import html, name_html, paper
 from headwork.sheets.sheet import Sheet
-
-HIDDEN = ("-inf", "-∞", "−∞", "-oo")
 
 
 def package(family: Family, name: str) -> Files:
