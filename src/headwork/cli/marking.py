@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwork.cli.options import check_format, refuse
+from headwork.cli.terminal import write
 from headwork.errors import HeadworkError
 from headwork.marking.graders import GRADERS
 
@@ -43,7 +44,7 @@ def mark(
 
     marker = Marker(load(sheet))
     students = _with_progress(_students(answers, marker.sheet), answers)
-    _write(_report(chosen, marker, students, output), output)
+    write(_report(chosen, marker, students, output), output)
 
 
 def _chosen(format: str | None, output: Path | None) -> str:
@@ -118,18 +119,6 @@ def _how_many(path: Path) -> int:
         return 1
     with path.open("rb") as file:
         return max(0, sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1)
-
-
-def _write(pieces: Iterator[str | bytes], output: Path | None) -> None:
-    if output is None:
-        for piece in pieces:
-            typer.echo(piece, nl=False)
-        return
-    try:
-        with output.open("wb") as file:
-            file.writelines(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
-    except OSError as error:
-        raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
 
 
 def new(

@@ -1,8 +1,10 @@
 """Options that several commands have, and the refusal of those that cannot be honoured."""
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -15,13 +17,31 @@ MaybeSheet = Annotated[
 Formula = Annotated[
     str, typer.Option(help="dot_product, scaled_dot_product, single_head, multi_head, multi_head_blocks")
 ]
-SizeOption = Annotated[str | None, typer.Option(metavar="SIZE", help="A number, or a symbol such as n.")]
-KeyHeads = Annotated[int | None, typer.Option(help="Key and value heads, when fewer than heads.")]
-WithMask = Annotated[bool, typer.Option("--mask", help="With a mask.")]
-WithBiases = Annotated[bool, typer.Option("--biases", help="With biases.")]
 PlotFile = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Plot it into this file: .svg, .png or .pdf.")
 ]
+SizeOption = Annotated[str | None, typer.Option(metavar="SIZE", help="A number, or a symbol such as n.")]
+SIZES: Mapping[str, tuple[Any, bool | None]] = {  # every size of a configuration, as an option and its default
+    **dict.fromkeys(("batch", "tokens", "keys", "d_model", "heads", "d_k", "d_v"), (SizeOption, None)),
+    "kv_heads": (Annotated[int | None, typer.Option(help="Key and value heads, when fewer than heads.")], None),
+    "mask": (Annotated[bool, typer.Option("--mask", help="With a mask.")], False),
+    "biases": (Annotated[bool, typer.Option("--biases", help="With biases.")], False),
+}
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def with_sizes(command: Command) -> Command:
+    """A command that takes **sizes, with an option for each of them."""
+    own = [p for p in signature(command).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    sizes = [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=o) for n, (o, d) in SIZES.items()]
+    command.__signature__ = Signature([*own, *sizes])  # type: ignore[attr-defined]
+    return command
+
+
+def sizes_given(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given, numbers as numbers; what the others are is the configuration's to say."""
+    given = {name: size for name, size in sizes.items() if size is not None and size is not False}
+    return {name: int(size) if re.fullmatch(r"[0-9]{1,10}", str(size)) else size for name, size in given.items()}
 
 
 def given(context: typer.Context) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def solve(
         if format == "json":
             from headwork.render.json import working_json
 
-            write(working_json(working), output)
+            write([working_json(working)], output)
             return
         from headwork.render.text import working_pieces
 

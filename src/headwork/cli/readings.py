@@ -1,72 +1,39 @@
 """The commands that read a configuration, or a sheet, in one way: `draw`, `shapes`, `count`, `prove`, `moments`."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headwork.cli.options import (
-    Formula,
-    KeyHeads,
-    MaybeSheet,
-    PlotFile,
-    SizeOption,
-    WithBiases,
-    WithMask,
-    given,
-    refuse,
-    refuse_beside_sheet,
-)
+from headwork.cli import options
 from headwork.cli.terminal import show, show_lines, width
 from headwork.errors import HeadworkError
 
-SIZES = ("batch", "tokens", "keys", "d_model", "heads", "d_k", "d_v", "kv_heads", "mask", "biases")
 
-
+@options.with_sizes
 def draw(
     context: typer.Context,
-    sheet: MaybeSheet = None,
+    sheet: options.MaybeSheet = None,
     output: Annotated[Path, typer.Option(help="The picture's file: .svg or .png.")] = Path("block.svg"),
-    formula: Formula = "multi_head",
-    batch: SizeOption = None,
-    tokens: SizeOption = None,
-    keys: SizeOption = None,
-    d_model: SizeOption = None,
-    heads: SizeOption = None,
-    d_k: SizeOption = None,
-    d_v: SizeOption = None,
-    kv_heads: KeyHeads = None,
-    mask: WithMask = False,
-    biases: WithBiases = False,
+    formula: options.Formula = "multi_head",
+    **sizes: Any,
 ) -> None:
     """Draw the block: boxes are operations, arrows are matrices with their shapes."""
     if sheet is not None:
         from headwork.render.pictures import asked_picture, save_diagram
         from headwork.solving import solve
 
-        refuse_beside_sheet(context, "output")
+        options.refuse_beside_sheet(context, "output")
         save_diagram(asked_picture(solve(sheet)), output)
         return
     from headwork import configure
 
-    configure.diagram(formula, **_sizes(context)).save(output)
+    configure.diagram(formula, **options.sizes_given(sizes)).save(output)
 
 
+@options.with_sizes
 def shapes(
-    context: typer.Context,
-    sheet: MaybeSheet = None,
-    formula: Formula = "multi_head",
-    batch: SizeOption = None,
-    tokens: SizeOption = None,
-    keys: SizeOption = None,
-    d_model: SizeOption = None,
-    heads: SizeOption = None,
-    d_k: SizeOption = None,
-    d_v: SizeOption = None,
-    kv_heads: KeyHeads = None,
-    mask: WithMask = False,
-    biases: WithBiases = False,
+    context: typer.Context, sheet: options.MaybeSheet = None, formula: options.Formula = "multi_head", **sizes: Any
 ) -> None:
     """The shape of every step, in numbers or symbols."""
     if sheet is not None:
@@ -74,26 +41,18 @@ def shapes(
         return
     from headwork import configure
 
-    show_lines(configure.shapes(formula, **_sizes(context)))
+    show_lines(configure.shapes(formula, **options.sizes_given(sizes)))
 
 
+@options.with_sizes
 def count(
     context: typer.Context,
-    sheet: MaybeSheet = None,
-    formula: Formula = "multi_head",
-    batch: SizeOption = None,
-    tokens: SizeOption = None,
-    keys: SizeOption = None,
-    d_model: SizeOption = None,
-    heads: SizeOption = None,
-    d_k: SizeOption = None,
-    d_v: SizeOption = None,
-    kv_heads: KeyHeads = None,
-    mask: WithMask = False,
-    biases: WithBiases = False,
+    sheet: options.MaybeSheet = None,
+    formula: options.Formula = "multi_head",
     convention: Annotated[str, typer.Option(help="by-hand (printed below the table) or flops.")] = "by-hand",
     item_bytes: Annotated[int, typer.Option(min=1, max=16, help="Bytes of one number.")] = 4,
-    plot: PlotFile = None,
+    plot: options.PlotFile = None,
+    **sizes: Any,
 ) -> None:
     """What every step costs: operations and bytes."""
     if sheet is not None:
@@ -102,17 +61,17 @@ def count(
     if plot is not None:
         from headwork.render.plots import plot_counts
 
-        refuse(context, ["tokens"], "a plot runs through the numbers of tokens")
-        plot_counts(plot, formula, convention=convention, item_bytes=item_bytes, **_sizes(context))
+        options.refuse(context, ["tokens"], "a plot runs through the numbers of tokens")
+        plot_counts(plot, formula, convention=convention, item_bytes=item_bytes, **options.sizes_given(sizes))
         return
     from headwork import configure
 
-    show_lines(configure.counts(formula, convention=convention, item_bytes=item_bytes, **_sizes(context)))
+    show_lines(configure.counts(formula, convention=convention, item_bytes=item_bytes, **options.sizes_given(sizes)))
 
 
 def prove(
     context: typer.Context,
-    sheet: MaybeSheet = None,
+    sheet: options.MaybeSheet = None,
     claim: Annotated[
         str, typer.Option(help="blocks, entry (of Q·Kᵀ), row (of weights·V) or shift (of the softmax).")
     ] = "blocks",
@@ -131,9 +90,9 @@ def prove(
 
     claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim}
     if claim in claims:
-        refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one step; leave it out")
+        options.refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one step; leave it out")
         if claim == "shift":
-            refuse(context, ["d_model"], "a softmax has as many columns as there are tokens; leave it out")
+            options.refuse(context, ["d_model"], "a softmax has as many columns as there are tokens; leave it out")
         proof = compare(*claims[claim](tokens, tokens, d_model or 2))
     elif claim == "blocks":
         proof = compare(left, right, heads=heads, tokens=tokens, d_model=d_model)
@@ -146,13 +105,13 @@ def prove(
 
 def moments(
     context: typer.Context,
-    sheet: MaybeSheet = None,
-    formula: Formula = "scaled_dot_product",
+    sheet: options.MaybeSheet = None,
+    formula: options.Formula = "scaled_dot_product",
     mean: Annotated[str | None, typer.Option(help="Mean of every drawn entry; μ unless given.")] = None,
     variance: Annotated[str | None, typer.Option(help="Variance of every drawn entry; σ² unless given.")] = None,
-    d_k: SizeOption = "D",
+    d_k: options.SizeOption = "D",
     seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
-    plot: PlotFile = None,
+    plot: options.PlotFile = None,
 ) -> None:
     """Why √d_k: mean and variance, derived and sampled."""
     if sheet is not None:
@@ -171,7 +130,7 @@ def moments(
     if plot is not None:
         from headwork.render.plots import plot_moments
 
-        refuse(context, ["formula", "d_k"], "a plot shows q·k for many widths, with and without √d_k")
+        options.refuse(context, ["formula", "d_k"], "a plot shows q·k for many widths, with and without √d_k")
         plot_moments(plot, 0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
         return
     lines: list[Any] = [Derivation(derive(name, mu, var)) for name in ("mean", "variance", "scale")]
@@ -180,19 +139,13 @@ def moments(
         drawn = sample(0.0 if mu is None else to_float(mu), 1.0 if var is None else to_float(var), seed=seed)
         lines.append(Samples(drawn))
     else:
-        refuse(context, ["seed"], "with variance 0 nothing is drawn")
+        options.refuse(context, ["seed"], "with variance 0 nothing is drawn")
     show_lines(*lines)
-
-
-def _sizes(context: typer.Context) -> dict[str, Any]:
-    """The sizes that were given; what the others are is the configuration's to say."""
-    sizes = {name: value for name, value in given(context).items() if name in SIZES}
-    return {name: int(value) if re.fullmatch(r"[0-9]{1,10}", str(value)) else value for name, value in sizes.items()}
 
 
 def _show_sheet(context: typer.Context, kind: str, own_parts: bool = False) -> None:
     """A sheet's problems read in one way: their own parts of that kind, or one part for all of their steps."""
-    refuse_beside_sheet(context)
+    options.refuse_beside_sheet(context)
     import dataclasses
 
     from headwork.render.text import working_pieces

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from headwork.errors import HeadworkError
-
 if TYPE_CHECKING:
     from headwork.render.text import Passage
 
@@ -45,14 +43,15 @@ def width() -> int:
     return min(max(get_terminal_size().columns, 60), 160) if sys.stdout.isatty() else WIDTH
 
 
-def write(text: str, output: Path | None) -> None:
+def write(pieces: Iterable[str | bytes], output: Path | None) -> None:
+    """Into the file, or to the terminal where there is none."""
     if output is None:
-        typer.echo(text, nl=False)
+        for piece in pieces:
+            typer.echo(piece, nl=False)
         return
-    try:
-        output.write_text(text, "utf-8")
-    except OSError as error:
-        raise HeadworkError(f"cannot write {output}: {error.strerror}; choose another --output") from None
+    from headwork.render import save
+
+    save.write(output, pieces)
 
 
 class patience:

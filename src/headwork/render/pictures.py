@@ -34,7 +34,7 @@ def save_diagram(diagram: Diagram, path: str | Path) -> None:
     ending = Path(path).suffix.lower()
     if ending not in forms:
         raise HeadworkError(f"{path}: a picture is written as .svg or .png")
-    write(path, forms[ending](diagram))
+    write(path, [forms[ending](diagram)])
 
 
 def asked_picture(working: Working) -> Diagram:

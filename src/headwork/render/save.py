@@ -31,7 +31,7 @@ EITHER_WAY = (".json", ".svg", ".png")  # hold closed forms in any case, or no n
 
 def save(working: Working, path: str | Path, *, exact: bool = False) -> None:
     """Write a working in the form that the path's ending names."""
-    write(path, rendered(working, checked_ending(path, (*PAGES, *DATA)), exact=exact))
+    write(path, [rendered(working, checked_ending(path, (*PAGES, *DATA)), exact=exact)])
 
 
 def rendered(working: Working, ending: str, *, exact: bool = False) -> Any:
@@ -67,8 +67,10 @@ def checked_ending(path: str | Path, endings: Iterable[str]) -> str:
     return ending
 
 
-def write(path: str | Path, content: str | bytes) -> None:
+def write(path: str | Path, pieces: Iterable[str | bytes]) -> None:
+    """Piece by piece: a page of many students is never whole in memory."""
     try:
-        Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+        with Path(path).open("wb") as file:
+            file.writelines(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
     except OSError as error:
         raise HeadworkError(f"cannot write {path}: {error.strerror}; choose another --output") from None
