@@ -20,6 +20,8 @@ from headwork.readings.shapes import shapes as read_shapes
 from headwork.sheets.fields import parse_size
 from headwork.working import Counts, Diagram, Equation, MomentsTable, Operand, Shapes
 
+MOST_HEADS = 256
+
 
 def configuration(
     formula: str = "multi_head",
@@ -48,6 +50,11 @@ def configuration(
     for name, value in kept_out:
         if value not in (None, False):
             raise HeadworkError(f"{formula} has no {name}; leave {name} = {value} out or choose another formula")
+    most = max((n for n in (number, kv_heads) if isinstance(n, int)), default=0)
+    if most > MOST_HEADS:
+        raise HeadworkError(f"{most} heads: up to {MOST_HEADS} are gone through one by one; give a symbol such as h")
+    if kv_heads not in (None, 1) and not isinstance(number, int):
+        raise HeadworkError(f"kv_heads = {kv_heads} needs the number of heads; give it, such as heads = 8")
     width = _size("d" if d_model is None else d_model)
     if isinstance(width, int) and isinstance(number, int) and width % number and d_k is None:
         raise HeadworkError(f"d_model = {width} cannot be shared by {number} heads; choose a multiple of {number}")
@@ -154,6 +161,8 @@ def diagram(formula: str = "multi_head", **sizes: Unpack[GivenSizes]) -> Diagram
     """The graph of a configuration, to be drawn: `headwork.diagram("multi_head_blocks", heads=2)`."""
     last = configuration(formula, **sizes)
     shape = read_shapes(last)
+    if sizes.get("kv_heads") is not None and any(isinstance(step.head, str) for step in in_order(last)):
+        raise HeadworkError("heads that share keys are drawn one by one; give the number of heads, such as heads = 8")
     steps = list(in_order(last))
     place = {step: i for i, step in enumerate(steps)}
     return Diagram(

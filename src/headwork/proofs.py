@@ -6,10 +6,12 @@ on from the same fresh symbols, so that each line of the argument stays as short
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import mpmath
 import sympy
 
 from headwork.errors import HeadworkError
@@ -18,11 +20,15 @@ from headwork.graph import Step, in_order, read
 from headwork.maths import Letter, Prose, between, listed
 from headwork.notation import PLAIN, Name, Notation
 from headwork.ops import Add, Given, Join, Split, Transpose
+from headwork.readings.counts import counts, total
 from headwork.readings.shapes import shapes
 from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named
 
 if TYPE_CHECKING:
     from headwork.sheets.ready import Ready
+
+MOST_PRODUCTS = 4000
+LONGEST = 200  # symbols and numbers of an expression that is still read
 
 
 @dataclass(frozen=True)
@@ -35,10 +41,15 @@ class Equality:
     equal: bool
 
     @property
+    def readable(self) -> bool:
+        """Whether both sides are short enough to be written out."""
+        return max(_length(self.left), _length(self.right)) <= LONGEST
+
+    @property
     def example(self) -> tuple[str, str]:
         """What the two sides come to for some small numbers."""
         numbers = _small_numbers(self.left - self.right)
-        one, other = (side.evalf(6, subs=numbers) for side in (self.left, self.right))
+        one, other = (sympy.Float(_evaluated(side, numbers), 6) for side in (self.left, self.right))
         return str(one), str(other)
 
 
@@ -99,6 +110,11 @@ def prove(
     """
     if isinstance(left, str) or isinstance(right, str):
         left, right = _named_pair(left, right, heads, tokens, d_model or 2 * heads)
+    products = sum(total(side, counts(side)).multiplications for side in (left, right))
+    if products > MOST_PRODUCTS:
+        raise HeadworkError(
+            f"this takes {products:,} products, and {MOST_PRODUCTS:,} can be read; choose smaller sizes"
+        )
     lemmas = _lemmas(left, right, roles, notation)
     if not lemmas:
         raise HeadworkError("the two sides have no step in common to compare")
@@ -109,6 +125,9 @@ def prove(
 def _lemmas(left: Step, right: Step, roles: Collection[str], notation: Notation) -> list[Lemma]:
     partners = {(s.role, s.head): s for s in in_order(right) if not isinstance(s.op, Given)}
     partners[left.role, left.head] = right
+    if not any(step.head == 1 for side in (left, right) for step in in_order(side)):
+        for (role, head), step in list(partners.items()):  # a single head is the first of one
+            partners.setdefault((role, None if head == 0 else 0), step)
     known: dict[Step, SymbolMatrix] = {}
     for step in [*in_order(left), *in_order(right)]:
         if isinstance(step.op, Given):
@@ -137,14 +156,13 @@ def _compare(left: Step, right: Step, known: dict[Step, SymbolMatrix], notation:
             f"{notation.of(left)} is {len(ours)}×{len(ours[0])} on one side and {len(theirs)}×{len(theirs[0])} "
             "on the other; compare formulas of the same sizes"
         )
-    return Lemma(
-        notation.of(left),
-        tuple(
-            Equality(notation.entry(left, i, j), a, b, _equal(a, b))
-            for i, (one, other) in enumerate(zip(ours, theirs, strict=True))
-            for j, (a, b) in enumerate(zip(one, other, strict=True))
-        ),
-    )
+    entries: list[Equality] = []
+    for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        for j, (a, b) in enumerate(zip(one, other, strict=True)):
+            entries.append(Equality(notation.entry(left, i, j), a, b, _equal(a, b)))
+            if not entries[-1].equal:  # one is enough
+                return Lemma(notation.of(left), tuple(entries))
+    return Lemma(notation.of(left), tuple(entries))
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -152,7 +170,7 @@ def _equal(a: Any, b: Any) -> bool:
     if a == b:
         return True
     difference = a - b
-    if abs(difference.evalf(30, subs=_small_numbers(difference))) > 1e-20:
+    if abs(_evaluated(difference, _small_numbers(difference))) > 1e-20:
         return False
     return bool(sympy.expand(difference) == 0 or sympy.simplify(difference) == 0)
 
@@ -160,6 +178,40 @@ def _equal(a: Any, b: Any) -> bool:
 def _small_numbers(expression: Any) -> dict[Any, Any]:
     names = sorted(expression.free_symbols, key=str)
     return {symbol: sympy.Rational(3 * i + 2, 2 * i + 7) for i, symbol in enumerate(names)}
+
+
+def _evaluated(expression: Any, numbers: dict[Any, Any]) -> Any:
+    """The expression to 30 digits. What occurs many times is worked out once, unlike in SymPy's own `evalf`."""
+    known: dict[Any, Any] = {}
+
+    def value(of: Any) -> Any:
+        if of not in known:
+            rule = _VALUES.get(of.func)
+            known[of] = rule(*map(value, of.args)) if rule else mpmath.mpf(numbers.get(of, of).evalf(35))
+        return known[of]
+
+    with mpmath.workdps(30):
+        return value(expression)
+
+
+def _length(expression: Any) -> int:
+    """How many symbols and numbers it takes to write the expression; what occurs twice counts twice."""
+    known: dict[Any, int] = {}
+
+    def length(of: Any) -> int:
+        if of not in known:
+            known[of] = sum(map(length, of.args)) if of.args else 1
+        return known[of]
+
+    return length(expression)
+
+
+_VALUES = {
+    sympy.Add: lambda *terms: sum(terms, mpmath.mpf(0)),
+    sympy.Mul: lambda *factors: math.prod(factors, start=mpmath.mpf(1)),
+    sympy.Pow: mpmath.power,
+    sympy.exp: mpmath.exp,
+}
 
 
 def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_model: int) -> tuple[Step, Step]:

@@ -110,7 +110,7 @@ def moments(
     mean: Annotated[str | None, typer.Option(help="Mean of every drawn entry; μ unless given.")] = None,
     variance: Annotated[str | None, typer.Option(help="Variance of every drawn entry; σ² unless given.")] = None,
     d_k: options.SizeOption = "D",
-    seed: Annotated[int, typer.Option(help="For the sampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For the sampling.")] = 0,
     plot: options.PlotFile = None,
 ) -> None:
     """Why √d_k: mean and variance, derived and sampled."""

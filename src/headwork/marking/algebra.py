@@ -16,6 +16,7 @@ from typing import Any
 from headwork.errors import HeadworkError
 
 LONGEST = 200
+MOST_BITS = 10_000  # of a power
 _TOKEN = re.compile(r"\s*(?:(\d{1,9})|([A-Za-z]\w{0,11})|(.))", re.ASCII)
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
@@ -90,9 +91,12 @@ class _Evaluator:
         base = self.factor()
         if not self.take("^"):
             return base
-        if not self.tokens or self.tokens[0] not in "0123456789":
+        if not self.tokens or self.tokens[0] not in tuple("0123456789"):
             raise HeadworkError(f"'{self.text[:40]}' has a power that is not a digit from 0 to 9")
-        return base ** int(self.tokens.pop(0))
+        power = int(self.tokens.pop(0))
+        if (base.numerator.bit_length() + base.denominator.bit_length()) * power > MOST_BITS:
+            raise HeadworkError(f"'{self.text[:40]}' has powers of powers that grow too large")
+        return base**power
 
     def factor(self) -> Fraction:
         if self.take("("):

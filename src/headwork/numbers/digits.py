@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import floor, inf
 
 from headwork.numbers.closed import Closed, Exact
-from headwork.numbers.enclosure import Interval, settled, sign
+from headwork.numbers.enclosure import FIRST_BITS, Interval, exponential, precision, settled, sign
 from headwork.numbers.quick import quick_integer, quick_power
 from headwork.numbers.surd import Surd
 
@@ -88,7 +88,9 @@ def _power_of_ten(interval: Interval) -> int | None:
     size = abs(interval)
     if not size.a > 0:
         return None
-    logarithm = size.ctx.log(size) / size.ctx.log(10)
+    iv = size.ctx
+    with precision(iv, iv.prec + size._mpi_[0][2].bit_length()):  # as many as stand before the logarithm's point
+        logarithm = iv.log(size) / iv.log(10)
     ends = _ends(logarithm)
     return floor(ends[0]) if ends is not None and ends[1] - ends[0] < HALF else None
 
@@ -130,7 +132,9 @@ def _nearest_integer(number: Exact, places: int) -> int:
         return quick
 
     def question(interval: Interval) -> int | None:
-        ends = _ends(interval * interval.ctx.mpf(10) ** places)
+        iv = interval.ctx
+        with precision(iv, iv.prec + places.bit_length()):
+            ends = _ends(interval * exponential(places * iv.log(10), iv))
         if ends is None:
             return None
         low, high = (_away_from_zero(end) for end in ends)
@@ -139,7 +143,8 @@ def _nearest_integer(number: Exact, places: int) -> int:
             return high if above > 0 else low
         return low if low == high else None
 
-    return settled(number, question)
+    digits = _power(number) + places
+    return settled(number, question, FIRST_BITS + max(0, 10 * digits // 3))
 
 
 def _away_from_zero(number: Fraction) -> int:

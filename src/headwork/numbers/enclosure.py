@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +25,7 @@ FIRST_BITS = 96
 FLOAT_DOUBT = 2.0**-45  # 2⁸ roundings of 2⁻⁵³: what a term in float64 is charged for its own
 
 
-def settled(number: Surd | Closed, question: Callable[[Interval], T | None]) -> T:
+def settled(number: Surd | Closed, question: Callable[[Interval], T | None], bits: int = FIRST_BITS) -> T:
     """Ask about ever narrower intervals around a number until there is an answer: twice the bits every time.
 
     A number that is 0, or a tie, would be asked about for ever; a `Surd` and a `Closed` are irrational by
@@ -32,11 +34,22 @@ def settled(number: Surd | Closed, question: Callable[[Interval], T | None]) -> 
     from mpmath import iv  # loaded only when something irrational has to be evaluated
 
     for doubling, enclose_number in zip(count(), enclosers(number)):
-        iv.prec = FIRST_BITS << doubling
-        answer = question(enclose_number(iv))
+        with precision(iv, bits << doubling):
+            answer = question(enclose_number(iv))
         if answer is not None:
             return answer
     raise HeadworkError("two numbers are too close and too long to be told apart; use shorter ones")
+
+
+@contextmanager
+def precision(iv: Any, bits: int) -> Iterator[None]:
+    """mpmath's interval context at so many bits; as it was before, afterwards."""
+    before = iv.prec
+    iv.prec = bits
+    try:
+        yield
+    finally:
+        iv.prec = before
 
 
 def enclosers(number: Surd | Closed) -> Iterable[Encloser]:
@@ -47,8 +60,24 @@ def enclosers(number: Surd | Closed) -> Iterable[Encloser]:
 def enclose(number: Real, iv: Any) -> Interval:
     """An interval around a rational or a sum of roots."""
     if isinstance(number, Surd):
-        return sum((enclose(c, iv) * iv.sqrt(r) for r, c in number.terms.items()), iv.mpf(0))
+        return sum((enclose(c, iv) * _root(r, iv.prec) for r, c in number.terms.items()), iv.mpf(0))
     return iv.mpf(number.numerator) / number.denominator
+
+
+def exponential(power: Interval, iv: Any) -> Interval:
+    """e^power as 2ᵏ·eʳ with 0 ≤ r < 1: mpmath squares e as often as an integer power asks, which is slow for 10¹⁰⁰."""
+    from mpmath import floor, ldexp
+
+    k = int(floor((power / iv.ln2).mid))
+    return iv.exp(power - k * iv.ln2) * iv.mpf(ldexp(1, k))
+
+
+@lru_cache(maxsize=4096)
+def _root(radicand: int, bits: int) -> Interval:
+    from mpmath import iv
+
+    assert iv.prec == bits, "bits are there to tell the roots apart"
+    return iv.sqrt(radicand)
 
 
 def near(number: Real) -> tuple[float, float]:

@@ -8,9 +8,10 @@ there are positive.
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from headwork.numbers.enclosure import Interval, enclose, largest
+from headwork.numbers.enclosure import Interval, enclose, exponential, largest, near, precision
 from headwork.numbers.surd import Real
 
 ExpSum = Mapping[Real, Real]  # exponent → coefficient
@@ -22,6 +23,7 @@ UNIT: Denominator = frozenset({(ZERO, ONE)})  # the denominator 1
 
 MOST_PRODUCTS = 20_000  # a common denominator that takes more is not made
 MOST_ROUNDS = 8  # of taking out exponentials that cancel
+SPARE_BITS = 64  # below the last one that counts
 
 
 def accumulate(total: dict[Real, Real], terms: Iterable[tuple[Real, Real]]) -> None:
@@ -94,15 +96,42 @@ def _without(above: ExpSum, below: Denominator, exponent: Real, share: Real) -> 
 
 
 def enclose_fractions(fractions: Fractions, iv: Any) -> Interval:
-    """An interval around the sum; every exponential is worked out once."""
-    exponentials: dict[Real, Interval] = {}
+    """An interval around the sum: e^top·Σ (N/e^top)/D, top being the largest exponent of all N."""
+    top = largest(s for above in fractions.values() for s in above)
+    scaled = sum((_enclose(N.items(), top, iv) / _enclose(D, ZERO, iv) for D, N in fractions.items()), iv.mpf(0))
+    if not top:
+        return scaled
+    with precision(iv, iv.prec + _bits(top)):  # so that e^top is as certain as the rest, however far from 0 top is
+        power = exponential(enclose(top, iv), iv)
+    return scaled * power
 
-    def evaluate(terms: Iterable[tuple[Real, Real]]) -> Interval:
-        total = iv.mpf(0)
-        for s, c in terms:
-            if s not in exponentials:
-                exponentials[s] = iv.exp(enclose(s, iv))
-            total += exponentials[s] if c == 1 else enclose(c, iv) * exponentials[s]
-        return total
 
-    return sum((evaluate(N.items()) / evaluate(D) for D, N in fractions.items()), iv.mpf(0))
+def _enclose(terms: Iterable[tuple[Real, Real]], top: Real, iv: Any) -> Interval:
+    """Σ c·e^(s − top), where top is at least as large as every s."""
+    total = iv.mpf(0)
+    for s, c in terms:
+        power = _exponential(s - top, iv.prec)
+        total += power if c == 1 else enclose(c, iv) * power
+    return total
+
+
+@lru_cache(maxsize=4096)  # a row of weights has one denominator, a column one set of numerators
+def _exponential(exponent: Real, bits: int) -> Interval:
+    """e to something that is not positive; what is far below the precision is just that."""
+    from mpmath import iv, ldexp
+
+    assert iv.prec == bits, "bits are there to tell the exponentials apart"
+    lowest = -(bits + SPARE_BITS)
+    try:
+        value, doubt = near(exponent)
+        far = value + doubt < lowest
+    except OverflowError:
+        far = True
+    return iv.mpf([0, ldexp(1, lowest)]) if far else iv.exp(enclose(exponent, iv))
+
+
+def _bits(number: Real) -> int:
+    """About how many binary digits stand before the point."""
+    if isinstance(number, Fraction):
+        return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
+    return max(_bits(c) + r.bit_length() for r, c in number.terms.items())

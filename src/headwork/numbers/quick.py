@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from headwork.numbers.enclosure import FLOAT_DOUBT, near
 from headwork.numbers.expsum import Fractions
 from headwork.numbers.surd import Real, Surd
+
+FAINTEST = -700  # e to this is about 1e-304
+
 
 if TYPE_CHECKING:
     from headwork.numbers.closed import Closed
@@ -64,9 +68,12 @@ def quick_fractions(fractions: Fractions, stretch: float = 1.0) -> tuple[float, 
 def _exponentials(terms: Iterable[tuple[Real, Real]], stretch: float) -> tuple[float, float]:
     total = error = 0.0
     for exponent, coefficient in terms:
-        power, spread = near(exponent)
-        spread = (spread + abs(power) * FLOAT_DOUBT) * stretch
         factor, factor_error = near(coefficient)
+        power, spread = _power(exponent)
+        if (power + spread) * stretch < FAINTEST:
+            error += (1 + abs(factor)) * 1e-300
+            continue
+        spread = (spread + abs(power) * FLOAT_DOUBT) * stretch
         size = math.exp(power * stretch)
         term = factor * size
         total += term
@@ -75,3 +82,13 @@ def _exponentials(terms: Iterable[tuple[Real, Real]], stretch: float) -> tuple[f
         if spread > 0.1:
             raise OverflowError
     return total, error
+
+
+def _power(exponent: Real) -> tuple[float, float]:
+    """An exponent and how far off it may be; −∞ where it is below all that float64 holds."""
+    try:
+        return near(exponent)
+    except OverflowError:
+        if isinstance(exponent, Fraction) and exponent < 0:
+            return -math.inf, 0.0
+        raise

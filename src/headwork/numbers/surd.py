@@ -51,12 +51,12 @@ class Surd:
         return other * self.inverse()
 
     def inverse(self) -> Real:
-        """1/self, by multiplying above and below with the conjugate in one prime at a time."""
+        """1/self, by multiplying above and below with the conjugate in one root at a time."""
         above: Real = Fraction(1)
         below: Real = self
         while isinstance(below, Surd):
-            prime = _smallest_prime(max(below.terms))
-            conjugate = Surd({r: -c if r % prime == 0 else c for r, c in below.terms.items()})
+            factor = _common_factor(below.terms)
+            conjugate = Surd({r: -c if r % factor == 0 else c for r, c in below.terms.items()})
             above, below = above * conjugate, below * conjugate
         return above * (1 / below)
 
@@ -102,30 +102,28 @@ def root(of: Fraction | int) -> Real:
 
 def _square_part(number: int) -> tuple[int, int]:
     """number = square²·radicand with a square-free radicand."""
-    if isqrt(number) ** 2 == number:
-        return isqrt(number), 1
-    square, radicand = 1, 1
-    for prime, power in _factors(number):
-        square *= prime ** (power // 2)
-        radicand *= prime ** (power % 2)
-    return square, radicand
-
-
-def _factors(number: int) -> Iterable[tuple[int, int]]:
+    square = radicand = 1
     candidate = 2
-    while candidate * candidate <= number:
+    while candidate**3 <= number:
         power = 0
         while number % candidate == 0:
             number, power = number // candidate, power + 1
-        if power:
-            yield candidate, power
+        square *= candidate ** (power // 2)
+        radicand *= candidate ** (power % 2)
         candidate += 1
-    if number > 1:
-        yield number, 1
+    # What is left has no factor up to its cube root: it is 1, a prime, a prime's square, or two different primes.
+    side = isqrt(number)
+    return (square * side, radicand) if side**2 == number else (square, radicand * number)
 
 
-def _smallest_prime(number: int) -> int:
-    return next(iter(_factors(number)))[0]
+def _common_factor(radicands: Iterable[int]) -> int:
+    """A number, not 1, that every radicand has as a factor or shares nothing with. It need not be prime."""
+    factor = max(radicands)
+    while True:
+        shared = min(common for r in radicands if (common := gcd(factor, r)) > 1)
+        if shared == factor:
+            return factor
+        factor = shared
 
 
 def _terms(number: Real | int) -> Mapping[int, Fraction]:

@@ -197,9 +197,10 @@ def proof_blocks(proof: Proof) -> Iterator[b.Block]:
     difference = proof.first_difference
     assert difference is not None
     one, other = difference.example
-    yield b.Paragraph(("They differ, first in ", difference.name.maths, ":"), "line")
-    sides = (("left: ", difference.left), ("right: ", difference.right))
-    yield b.Entries(tuple(Row((Words(side), algebra(expression))) for side, expression in sides))
+    yield b.Paragraph(("They differ, first in ", difference.name.maths, ":" if difference.readable else "."), "line")
+    if difference.readable:
+        sides = (("left: ", difference.left), ("right: ", difference.right))
+        yield b.Entries(tuple(Row((Words(side), algebra(expression))) for side, expression in sides))
     yield b.Paragraph((f"For instance, with small numbers, {one} on the left and {other} on the right.",), "line")
 
 

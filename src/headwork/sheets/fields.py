@@ -103,12 +103,12 @@ def role_and_head(name: str, first: int) -> Key:
     if name in ROLES:
         return name, None
     role, _, number = name.rpartition("_")
-    if role in ROLES and number.isdecimal():
+    if role in ROLES and re.fullmatch("[0-9]{1,9}", number):
         head = int(number) - first
         if head < 0:
             raise HeadworkError(f"'{name}': heads are counted from {first} on this sheet")
         return role, head
-    raise HeadworkError(f"unknown role '{name}'; choose from {', '.join(ROLES)}, or one head's such as Q_{first}")
+    raise HeadworkError(f"unknown role '{name[:40]}'; choose from {', '.join(ROLES)}, or one head's such as Q_{first}")
 
 
 def _matrices(value: Any, vector: bool) -> Matrix | list[Matrix]:

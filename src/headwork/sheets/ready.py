@@ -95,7 +95,7 @@ class Ready:
 
     def find(self, name: str) -> list[Found]:
         """What a name asks for. A bare role with several heads asks for all of them."""
-        match = re.fullmatch(r"([A-Za-z_]\w*?)(?:\[\s*(\d+)\s*(?:,\s*(\d+)\s*)?\])?", name.strip(), re.ASCII)
+        match = re.fullmatch(r"([A-Za-z_]\w*?)(?:\[\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\])?", name.strip(), re.ASCII)
         if not match:
             raise HeadworkError(f"'{name[:40]}' is not a name; write Q, Q_2, Q[2] or scores_1[3,1]")
         first = self.problem.notation.first_index

@@ -1,0 +1,201 @@
+"""What `fuzz.py` runs: sheets, answers and command lines, legal, extreme and hostile, each drawn from its own seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from fuzz_sheets import (
+    EXTREME,
+    JUNK,
+    hostile_table,
+    hostile_text,
+    junk,
+    matrix,
+    name,
+    sheet_table,
+    small,
+    toml,
+    toml_value,
+)
+
+from headwork.formulas import FORMULAS
+from headwork.sheets.shelf import built_in, text_of
+
+TEMPERS = ("legal", "extreme", "hostile")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files, and the command that is run beside them."""
+
+    arguments: list[str]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+SOLVED = (".html", ".json", ".md", ".tex", ".typ", ".ipynb", ".svg", ".txt", ".xyz", "")
+
+
+def sheet(draw: Random, temper: str) -> Case:
+    table = sheet_table(draw, temper == "extreme")
+    if temper == "hostile" and draw.random() < 0.6:
+        table = hostile_table(draw, table)
+    text = toml(table)
+    content = (
+        hostile_text(draw, text) if temper == "hostile" and draw.random() < 0.5 else text.encode("utf-8", "replace")
+    )
+    arguments = ["solve", "sheet.toml"]
+    arguments += draw.choice([[], [], ["--format", "json"], ["--output", f"page{draw.choice(SOLVED)}"]])
+    arguments += draw.choice([[], [], [], ["--exact"], ["--blank"], ["--fade", "2"], ["--answers-only"]])
+    if draw.random() < 0.1:
+        arguments += ["--entry", name(draw)]
+    return Case(arguments, {"sheet.toml": content})
+
+
+# Answers.
+
+
+def answers(draw: Random, temper: str) -> Case:
+    table = sheet_table(draw, False)
+    number = draw.choice(EXTREME) if temper == "extreme" else small
+    found = {part["label"]: {key: answer(draw, temper, number) for key in part["find"]} for part in table["part"]}
+    if temper == "hostile":
+        found[draw.choice(["a", "1.a", "zz", ""])] = {name(draw): answer(draw, temper, number)}
+    ending = draw.choice([".toml", ".json", ".csv", ".ipynb"])
+    text = ANSWERS[ending](found)
+    content = (
+        hostile_text(draw, text) if temper == "hostile" and draw.random() < 0.5 else text.encode("utf-8", "replace")
+    )
+    table |= {"marking": draw.choice([{}, {}, {"tolerance": draw.choice(["exact", "3 figures", "0.01 + 1%", "x"])}])}
+    arguments = ["mark", "sheet.toml", f"answers{ending}"]
+    arguments += draw.choice(
+        [[], ["--format", draw.choice(["json", "html", "gradescope", "csv", "class", "text", "x"])]]
+    )
+    return Case(arguments, {"sheet.toml": toml(table).encode("utf-8", "replace"), f"answers{ending}": content})
+
+
+def answer(draw: Random, temper: str, number: Callable[[Random], Any]) -> Any:
+    if temper == "hostile" and draw.random() < 0.4:
+        return junk(draw)
+    if draw.random() < 0.2:
+        return draw.choice(["n*d_k", "2×2", "(3, 3)", "4^2", "((9^9)^9)^9", "2^23456789", "n/0", "(" * 190, "a" * 300])
+    drawn = matrix(draw, draw.randint(1, 5), draw.randint(1, 4), lambda draw: str(number(draw)))
+    return draw.choice([drawn, "; ".join(" ".join(row) for row in drawn), drawn[0][0]])
+
+
+def answers_csv(found: Mapping[str, Mapping[str, Any]]) -> str:
+    cells = {f"{part}.{key}": str(value) for part, names in found.items() for key, value in names.items()}
+    quoted = ('"' + text.replace('"', '""') + '"' for text in ("student", *cells, "Ada", *cells.values()))
+    row = list(quoted)
+    half = len(row) // 2
+    return ",".join(row[:half]) + "\n" + ",".join(row[half:]) + "\n"
+
+
+def answers_toml(found: Mapping[str, Mapping[str, Any]]) -> str:
+    return "".join(
+        f"[{json.dumps(part)}]\n"
+        + "".join(f"{json.dumps(key)} = {toml_value(value)}\n" for key, value in names.items())
+        for part, names in found.items()
+    )
+
+
+def answers_notebook(found: Mapping[str, Mapping[str, Any]]) -> str:
+    sources = [f"# part {p}\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for p, names in found.items()]
+    return json.dumps({"cells": [{"cell_type": "code", "source": source} for source in sources]})
+
+
+ANSWERS: Mapping[str, Callable[[Mapping[str, Mapping[str, Any]]], str]] = {
+    ".toml": answers_toml,
+    ".json": json.dumps,
+    ".csv": answers_csv,
+    ".ipynb": answers_notebook,
+}
+
+# Command lines.
+
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "sheets": (),
+    "solve": ("part", "places", "exact", "entry", "format", "output", "blank", "fade", "answers-only"),
+    **{
+        command: (
+            "formula",
+            "batch",
+            "tokens",
+            "keys",
+            "d-model",
+            "heads",
+            "d-k",
+            "d-v",
+            "kv-heads",
+            "mask",
+            "biases",
+            *more,
+        )
+        for command, more in (("shapes", ()), ("draw", ("output",)), ("count", ("convention", "item-bytes")))
+    },
+    "prove": ("claim", "left", "right", "heads", "tokens", "d-model"),
+    "moments": ("formula", "mean", "variance", "d-k", "seed"),
+    "mark": ("format", "output"),
+    "new": ("output", "formula", "tokens", "heads", "d-model", "mask", "biases", "places", "seed", "count"),
+    "export": ("to", "output"),
+    "": ("version", "help", "nonsense"),
+}
+FLAGS = {"exact", "blank", "answers-only", "biases", "version", "help", "mask"}
+
+
+def command(draw: Random, temper: str) -> Case:
+    chosen = draw.choice(list(OPTIONS))
+    arguments = [chosen] if chosen else []
+    if chosen in ("solve", "mark", "export") or draw.random() < 0.2:
+        arguments.append(
+            draw.choice([*built_in(), "sheet.toml"]) if temper == "legal" else str(draw.choice(["nowhere", ".", ""]))
+        )
+    if chosen == "mark":
+        arguments.append(draw.choice(["answers.toml", "nowhere.csv", "answers.xyz", "."]))
+    most = 3 if temper == "legal" else 6
+    for option in draw.sample(OPTIONS[chosen], min(len(OPTIONS[chosen]), draw.randint(0, most))):
+        arguments.append(f"--{option}")
+        if option not in FLAGS or (option == "mask" and chosen == "new"):
+            arguments.append(option_value(draw, temper, option))
+    if chosen == "new":
+        arguments += ["--output", "new", "--count", "1"]
+    files = {"sheet.toml": text_of("two-heads").encode(), "answers.toml": b'[a]\nQ_1 = [["1", "2"], ["3", "4"]]\n'}
+    return Case(arguments, files)
+
+
+def option_value(draw: Random, temper: str, option: str) -> str:
+    if temper == "hostile" or draw.random() < 0.1:
+        return str(draw.choice(JUNK)).replace("\x00", "\\0")
+    words = {
+        "formula": [*FORMULAS],
+        "left": [*FORMULAS],
+        "right": [*FORMULAS],
+        "claim": ["blocks", "entry", "row"],
+        "format": ["text", "json", "html", "csv", "class"],
+        "output": [f"page{ending}" for ending in SOLVED],
+        "entry": [name(draw) for _ in range(3)],
+        "part": ["a", "b", "c", "z"],
+        "convention": ["by-hand", "flops"],
+        "mask": ["none", "causal"],
+        "to": ["gradescope", "otter", "x"],
+        "mean": [str(small(draw)), str(draw.choice(EXTREME)(draw))],
+        "variance": [str(small(draw)), str(draw.choice(EXTREME)(draw))],
+    }
+    sizes = [str(draw.randint(1, 8)), draw.choice(["n", "d_k", "B"])]
+    if temper == "extreme":
+        sizes += [str(10 ** draw.randint(0, 9)), "0", "-1", "999999999", "128"]
+    return str(draw.choice(words.get(option, sizes)))
+
+
+# A kind of case by its name; links to a sheet in a browser will be one more.
+KINDS: Mapping[str, Callable[[Random, str], Case]] = {"sheet": sheet, "answers": answers, "command": command}
+
+
+def case(seed: int, number: int, only: str | None = None) -> tuple[str, str, Case]:
+    """Kind, temper and case; the same for the same seed and number."""
+    draw = Random(f"headwork {seed} {number}")
+    kind, temper = only or draw.choice([*KINDS]), draw.choice(TEMPERS)
+    return kind, temper, KINDS[kind](draw, temper)

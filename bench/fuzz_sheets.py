@@ -1,0 +1,187 @@
+"""Sheets for `fuzz.py`: tables of pencil size with ordinary or extreme numbers in, or with junk, and their TOML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from headwork.formulas import FORMULAS
+from headwork.notation import ROLES
+
+
+def small(draw: Random) -> Any:
+    return draw.choice([draw.randint(-9, 9), f"{draw.randint(-99, 99) / 10}", draw.choice(["1/3", "-2/7", "sqrt(2)"])])
+
+
+def huge(draw: Random) -> Any:
+    return draw.choice([-1, 1]) * draw.randrange(10 ** draw.choice([3, 6, 9, 20, 40, 79]))
+
+
+def tiny(draw: Random) -> Any:
+    return f"{draw.randint(-99, 99)}e-{draw.randint(1, 40)}"
+
+
+def long_decimal(draw: Random) -> Any:
+    return f"{draw.randint(-99, 99)}." + "".join(draw.choices("0123456789", k=draw.randint(5, 70)))
+
+
+def deep_fraction(draw: Random) -> Any:
+    if draw.random() < 0.5:
+        return f"{draw.randrange(10**38)}/{draw.randrange(1, 10**38)}"
+    depth = draw.randint(1, 10)
+    return "1/(1+" * depth + str(draw.randint(1, 9)) + ")" * depth
+
+
+def roots(draw: Random) -> Any:
+    radicand = draw.choice([2, 3, 5, 7, 10, 30, 999983, 999999999989, draw.randint(2, 10**12)])
+    return draw.choice(["sqrt({r})", "-sqrt({r})/7", "1/(1+sqrt({r}))", "sqrt(2)+sqrt({r})-sqrt(5)"]).format(r=radicand)
+
+
+def nearly_equal(draw: Random) -> Any:
+    return f"1.{'0' * draw.choice([3, 20, 60])}{draw.randint(1, 9)}"
+
+
+def far_apart(draw: Random) -> Any:
+    return draw.choice([0, 1, -1, 1000, 30_000, -1_000_000, 10**12, "0.125", "1/8"])
+
+
+def near_ties(draw: Random) -> Any:
+    return draw.choice(["0.125", "0.005", "-0.015", "1/2", "1e-30", 1, 0, 2, 1000])
+
+
+EXTREME = (huge, tiny, long_decimal, deep_fraction, roots, nearly_equal, far_apart, near_ties)
+JUNK: tuple[Any, ...] = (
+    *("nan", "inf", "-inf", "", " ", "1/0", "--1", "1e999", "0x10", "1_000", "٣", "x", "sqrt(-1)", "sqrt(sqrt(2))"),
+    *("(" * 70, "9" * 100, "1" + "+1" * 39, "√" * 79, "\x00", "\u202e1", "{}", "[]", "<script>", "$(id)", "\\", "𝟙"),
+    *(None, True, 1.5, 10**90, -(10**79), [], [[]], {}, [1], {"a": 1}, [[[[1]]]], "a" * 2000),
+)
+
+
+def junk(draw: Random) -> Any:
+    return draw.choice(JUNK)
+
+
+def matrix(draw: Random, rows: int, columns: int, number: Callable[[Random], Any]) -> list[list[Any]]:
+    return [[number(draw) for _ in range(columns)] for _ in range(rows)]
+
+
+def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
+    """A sheet of pencil size: up to 4 heads, 5 tokens, widths of 6."""
+    formula = draw.choice(list(FORMULAS))
+    several, projects = FORMULAS[formula].several, FORMULAS[formula].projects
+    heads = draw.randint(1, 4) if several else 1
+    kv_heads = draw.choice([g for g in range(1, heads + 1) if heads % g == 0])
+    tokens, d_model, d_k, d_v = draw.randint(1, 5), draw.randint(1, 6), draw.randint(1, 3), draw.randint(1, 3)
+    cross = draw.random() < 0.3
+    keys = draw.randint(1, 5) if cross else tokens
+    kinds = draw.sample(EXTREME, 2) if extreme else []
+
+    def drawn(rows: int, columns: int) -> list[list[Any]]:
+        return matrix(draw, rows, columns, draw.choice([small, *kinds, *kinds]))
+
+    given: dict[str, Any] = {}
+    if projects:
+        given["X"] = drawn(tokens, d_model)
+        if cross:
+            given["context"] = drawn(keys, d_model)
+        for letter, columns, number in (("Q", d_k, heads), ("K", d_k, kv_heads), ("V", d_v, kv_heads)):
+            each = FORMULAS[formula].heads == "each"
+            width = columns * number if several else columns
+            given[f"W_{letter}"] = [drawn(d_model, columns) for _ in range(number)] if each else drawn(d_model, width)
+            if draw.random() < 0.3:
+                flat = [drawn(1, columns)[0] for _ in range(number)]
+                given[f"b_{letter}"] = flat if each else drawn(1, width)[0]
+        given["W_O"] = drawn(heads * d_v, draw.randint(1, 4))
+    else:
+        given |= {"Q": drawn(tokens, d_k), "K": drawn(keys, d_k), "V": drawn(keys, d_v)}
+    table: dict[str, Any] = {
+        "title": "Drawn",
+        "formula": formula,
+        "places": draw.choice([2, 2, 2, 0, 4, 50 if extreme else 3]),
+        "first_index": draw.randint(0, 1),
+        "mask": mask(draw, tokens, keys),
+        "given": given,
+        "part": parts(draw, projects),
+    }
+    if several:
+        table |= {"heads": heads, "kv_heads": kv_heads}
+    if formula != "dot_product" and draw.random() < 0.4:
+        table["scale"] = draw.choice(["none", "sqrt(d_k)", 2, "sqrt(3)", "1e-40" if extreme else 7])
+    return table
+
+
+def mask(draw: Random, tokens: int, keys: int) -> Any:
+    rows = [[draw.choice([True, False]) for _ in range(keys)] for _ in range(tokens)]
+    added = [[draw.choice([0, "-inf", -1]) for _ in range(keys)] for _ in range(tokens)]
+    return draw.choice(["none", "none", rows, added, "causal" if tokens == keys else "none"])
+
+
+def parts(draw: Random, projects: bool) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for label in "abc"[: draw.randint(1, 3)]:
+        kind = draw.choice(["value"] * 6 + ["shape", "count", "diagram", "explain"])
+        find = draw.choice(
+            [["output"], ["weights", "output"], ["scores"], ["weights"], ["Q", "K"] if projects else ["V"]]
+        )
+        found.append(
+            {"label": label, "kind": kind, "text": "Find Q_1 = [[1, 2]] and √2.", "find": find, "answer": "Yes."}
+        )
+    return found
+
+
+def toml(table: Mapping[str, Any]) -> str:
+    """A table as TOML."""
+    plain = {k: v for k, v in table.items() if k not in ("given", "part")}
+    text = "".join(f"{k} = {toml_value(v)}\n" for k, v in plain.items())
+    parts = table["part"] if isinstance(table.get("part"), list) else []
+    for header, inner in (("[given]", table.get("given")), *(("[[part]]", part) for part in parts)):
+        rows = inner.items() if isinstance(inner, dict) else [("junk", inner)]
+        text += f"{header}\n" + "".join(f"{json.dumps(k)} = {toml_value(v)}\n" for k, v in rows)
+    return text
+
+
+def toml_value(value: Any) -> str:
+    """JSON's texts and numbers are TOML's."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return "{}" if value is None else json.dumps(value)
+
+
+def hostile_text(draw: Random, text: str) -> bytes:
+    """A legal text, damaged in a few places."""
+    for _ in range(draw.randint(1, 4)):
+        at, length = draw.randrange(len(text) + 1), draw.choice([0, 1, 5, 40])
+        piece = draw.choice(["", "[", "]", '"', "\n", "=", ",", "9" * draw.choice([3, 5000]), toml_value(junk(draw))])
+        text = text[:at] + piece + text[at + length :]
+    content = text.encode("utf-8", "surrogatepass")
+    return content[: draw.randrange(len(content) + 1)] + b"\xff\xfe" if draw.random() < 0.05 else content
+
+
+def hostile_table(draw: Random, table: dict[str, Any]) -> dict[str, Any]:
+    """A legal table with something else at a few keys."""
+    keys = [*table, "sizes", "notation", "marking", "vectors", "heds", "kv_heads"]
+    for _ in range(draw.randint(1, 2)):
+        where = draw.choice(["given", "part", "top", "entry"])
+        if where == "top":
+            table[draw.choice(keys)] = draw.choice([junk(draw), draw.randint(-3, 200), "causal", {"d_k": "n"}])
+        elif where == "part" and isinstance(table.get("part"), list):
+            part = draw.choice(table["part"])
+            part[draw.choice(["label", "kind", "find", "text", "given", "mean", "x"])] = draw.choice(
+                [junk(draw), [name(draw)], [name(draw), name(draw)], "prove", "moments", {name(draw): [[1]]}]
+            )
+        elif isinstance(table.get("given"), dict) and table["given"]:
+            table["given"][draw.choice([*table["given"], name(draw)])] = draw.choice(
+                [junk(draw), matrix(draw, draw.randint(1, 3), draw.randint(1, 3), draw.choice([small, junk]))]
+            )
+    return table
+
+
+def name(draw: Random) -> str:
+    """A step, a row or an entry, there or not."""
+    role = draw.choice([*ROLES, "mean", "blocks", "rubbish", "", "Q" * 300])
+    head = draw.choice(["", "", "_1", "_2", "_9", "_00000", "_" + "9" * 5000])
+    return role + head + draw.choice(["", "", "[1]", "[1,1]", "[0,0]", "[9,9]", "[i,j]", "[", "[1,1,1]", "[-1]"])
