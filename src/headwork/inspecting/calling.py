@@ -3,7 +3,7 @@ which layout. Every way is a `Caller`, which takes a case in our own terms and g
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,34 +14,22 @@ from headwork.readings.values import Array
 
 Case = dict[str, Array]  # by role: Q, K, V, or X, W_Q …; "mask" holds True where a key may be read
 
-LAYOUTS: Mapping[int, str] = {0: "(tokens, d)", 1: "(batch, tokens, d)", 2: "(batch, heads, tokens, d)"}
+LAYOUTS = ("(tokens, d)", "(batch, tokens, d)", "(batch, heads, tokens, d)")
+LEADING = ((), (2,), (2, 3))  # the axes before the last two that each has
 MASKS = ("mask", "attn_mask", "attention_mask", "src_mask")
 CAUSAL = ("is_causal", "causal")
 HEADS = ("heads", "num_heads", "n_heads", "nhead", "n_head", "h", "nheads", "number_of_heads")
 WIDTHS = (
-    "d_model",
-    "embed_dim",
-    "dim",
-    "embed_size",
-    "hidden_size",
-    "d",
-    "emb",
-    "n_embd",
-    "d_in",
-    "d_out",
-    "model_dim",
+    *("d_model", "embed_dim", "dim", "embed_size", "hidden_size", "d"),
+    *("emb", "n_embd", "d_in", "d_out", "model_dim"),
 )
 OTHERS: Mapping[str, Any] = {"dropout": 0.0, "dropout_p": 0.0, "attn_dropout": 0.0, "batch_first": True}
 LENGTHS = ("context_length", "block_size", "max_len", "max_seq_len", "seq_len")
 FIRST = ("x", "inputs", "input", "hidden_states", "embeddings", "tokens")
-LEADING = {0: (), 1: (2,), 2: (2, 3)}
-MASK_FORMS = (
-    "True where a key may be read",
-    "added: 0 or −∞",
-    "1 where a key may be read",
-    "True where a key is hidden",
-)
 
+# What a mask may be.
+TRUE_READ, ADDED = "True where a key may be read", "added: 0 or −∞"
+ONE_READ, TRUE_HIDDEN = "1 where a key may be read", "True where a key is hidden"
 FLAG = "a causal flag"
 
 
@@ -67,9 +55,10 @@ class Caller:
     names: tuple[str, ...] | None  # of its parameters, where they can be known
     dtype: str = "float64"
     mask_name: str | None = None
-    mask_form: str = MASK_FORMS[0]
+    mask_form: str = TRUE_READ
     three: bool = False  # a module called with (x, x, x)
     own: Mapping[str, Array] = field(default_factory=dict)  # a module's projections
+    handing: Callable[[Any], Any] = lambda array: array  # what is done to every array on its way to the function
 
     @property
     def text(self) -> str:
@@ -137,18 +126,18 @@ class Caller:
     def _mask(self, seen: Any) -> Any:
         if self.mask_form == FLAG:
             return True
-        form = MASK_FORMS.index(self.mask_form)
-        hidden = np.where(seen, 0.0, -np.inf)
-        array = [seen, hidden.astype(self.dtype), seen.astype(np.int64), ~seen][form]
-        return self._own_kind(array, keep=form != 1)
+        if self.mask_form == ADDED:
+            return self._own_kind(np.where(seen, 0.0, -np.inf))
+        kept = {TRUE_READ: seen, ONE_READ: seen.astype(np.int64), TRUE_HIDDEN: ~seen}
+        return self._own_kind(kept[self.mask_form], keep=True)
 
     def _own_kind(self, array: Any, keep: bool = False) -> Any:
         typed = np.array(array) if keep else np.array(array, dtype=self.dtype)  # a copy: it may be written to
-        if self.framework == "numpy":
-            return typed
-        import torch
+        if self.framework == "torch":
+            import torch
 
-        return torch.from_numpy(typed)
+            return self.handing(torch.from_numpy(typed))
+        return self.handing(typed)
 
 
 def as_array(returned: Any) -> Array:
@@ -163,7 +152,7 @@ def as_array(returned: Any) -> Array:
 def callers(function: Any) -> Iterator[Caller]:
     """Every way in which the function might be meant to be called, likeliest first."""
     torch = sys.modules.get("torch")
-    if torch is not None and _is_module(function, torch):
+    if torch is not None and isinstance(function, torch.nn.Module):
         yield from _module_callers(function, torch)
         return
     names = _names(function)
@@ -176,10 +165,6 @@ def callers(function: Any) -> Iterator[Caller]:
         for dtype in ("float64", "float32") if framework == "torch" else ("float64",):
             for leading in (0, 1, 2) if kind == "qkv" else (0, 1):
                 yield Caller(function, kind, framework, leading, names, dtype)
-
-
-def _is_module(function: Any, torch: Any) -> bool:
-    return isinstance(function, torch.nn.Module)
 
 
 def _speaks_torch(function: Any) -> bool:
@@ -210,7 +195,7 @@ def with_masks(caller: Caller) -> Iterator[Caller]:
     known = [name for name in caller.names if name in MASKS] if caller.names is not None else list(MASKS[:2])
     for name in known:
         theirs = caller.kind == "module" and name in ("attn_mask", "src_mask")
-        for form in (MASK_FORMS[3], MASK_FORMS[1]) if theirs else MASK_FORMS[:3]:
+        for form in (TRUE_HIDDEN, ADDED) if theirs else (TRUE_READ, ADDED, ONE_READ):
             yield replace(caller, mask_name=name, mask_form=form)
     for name in caller.names or ():
         if name in CAUSAL:

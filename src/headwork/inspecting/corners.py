@@ -1,13 +1,14 @@
 """The corners in which attention goes wrong without a mistake in the formula."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headwork.inspecting.arrays import VALUES
-from headwork.inspecting.calling import FLAG, Caller, Case, CaseSizes, as_array
+from headwork.inspecting.calling import FLAG, Case, CaseSizes, as_array
 from headwork.inspecting.trial import Trial, graph_of
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.predict import Variant
@@ -81,34 +82,27 @@ def wide_values(trial: Trial, masked: Trial | None) -> Outcome:
 
 def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
     """Views with strides of their own must give the same."""
-
-    class Strided(Caller):
-        def _own_kind(self, array: Any, keep: bool = False) -> Any:
-            plain = super()._own_kind(array, keep)
-            if plain.ndim < 2:
-                return plain
-            swapped = plain.swapaxes(-1, -2)
-            return (swapped.contiguous() if self.framework == "torch" else np.ascontiguousarray(swapped)).swapaxes(
-                -1, -2
-            )
-
-    caller = Strided(**{name: getattr(trial.caller, name) for name in trial.caller.__dataclass_fields__})
+    caller = replace(trial.caller, handing=_strided)
     same = np.allclose(caller(trial.case, trial.heads), trial.answer, atol=1e-6)
     return (True, "the same") if same else (False, "a non-contiguous input changes the result")
+
+
+def _strided(array: Any) -> Any:
+    if array.ndim < 2:
+        return array
+    turned = array.swapaxes(-1, -2)
+    return (np.ascontiguousarray(turned) if isinstance(turned, np.ndarray) else turned.contiguous()).swapaxes(-1, -2)
 
 
 def inputs_left_alone(trial: Trial, masked: Trial | None) -> Outcome:
     """The arrays that were handed over are as before."""
     kept: list[tuple[Any, Array]] = []
 
-    class Watched(Caller):
-        def _own_kind(self, array: Any, keep: bool = False) -> Any:
-            own = super()._own_kind(np.array(array), keep)
-            kept.append((own, np.array(as_array(own))))
-            return own
+    def watched(array: Any) -> Any:
+        kept.append((array, np.array(as_array(array))))
+        return array
 
-    caller = Watched(**{name: getattr(trial.caller, name) for name in trial.caller.__dataclass_fields__})
-    caller.raw(trial.case, trial.heads)
+    replace(trial.caller, handing=watched).raw(trial.case, trial.heads)
     changed = any(not np.array_equal(as_array(now), before) for now, before in kept)
     return (False, "it changes its inputs") if changed else (True, "unchanged")
 
@@ -117,16 +111,9 @@ def half_precision(trial: Trial, masked: Trial | None) -> Outcome:
     """float16 in: finite, and right to two figures."""
     if trial.caller.kind == "module":
         return None
-    half = _of_type(trial, "float16")
+    half = copy(trial)
+    half.caller = replace(trial.caller, dtype="float16")
     return _judged(half, trial.case, close=2e-2)
-
-
-def _of_type(trial: Trial, dtype: str) -> Trial:
-    import copy
-
-    other = copy.copy(trial)
-    other.caller = replace(trial.caller, dtype=dtype)
-    return other
 
 
 CORNERS: Mapping[str, Callable[[Trial, Trial | None], Outcome]] = {

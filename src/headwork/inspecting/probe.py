@@ -3,10 +3,13 @@
 Everything it finds is emitted at once, as plain data; the report is written by the parent.
 """
 
+import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -147,23 +150,14 @@ def loader(target: Any) -> Callable[[], Any]:
 
     def load() -> Any:
         place, _, name = target.rpartition(":")
-        if place.endswith(".py"):
-            from importlib.util import module_from_spec, spec_from_file_location
-
-            spec = spec_from_file_location("inspected", place)
-            if spec is None or spec.loader is None:
-                raise ImportError(f"{place} cannot be imported")
-            module = module_from_spec(spec)
-            sys.modules["inspected"] = module
-            spec.loader.exec_module(module)
-        else:
-            from importlib import import_module
-
+        if not place.endswith(".py"):
             sys.path.insert(0, "")
-            module = import_module(place)
-        found: Any = module
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found
+            return pkgutil.resolve_name(target)
+        spec = spec_from_file_location("inspected", place)
+        assert spec is not None, "a file that ends in .py"
+        assert spec.loader is not None
+        sys.modules["inspected"] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return attrgetter(name)(module)
 
     return load

@@ -93,17 +93,8 @@ def graph_of(case: Case, heads: int, causal: bool = False) -> tuple[Step | None,
             return None, {}
         width, d_model = roles["W_V"].shape[1], roles["X"].shape[-1]
         roles.setdefault("W_O", np.eye(width))
-        sizes = Sizes(
-            tokens,
-            tokens,
-            d_model,
-            d_model,
-            heads,
-            heads,
-            roles["W_Q"].shape[1] // heads,
-            width // heads,
-            roles["W_O"].shape[1],
-        )
+        d_k, d_out = roles["W_Q"].shape[1] // heads, roles["W_O"].shape[1]
+        sizes = Sizes(tokens, tokens, d_model, d_model, heads, heads, d_k, width // heads, d_out)
         last = build("multi_head_blocks", sizes, mask=mask, biases=[role for role in roles if role.startswith("b_")])
     if mask:
         seen = case["mask"].astype(bool) if "mask" in case else np.tril(np.ones((tokens, keys), bool))
