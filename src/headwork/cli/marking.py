@@ -1,4 +1,4 @@
-"""The commands `new`, `mark` and `export`."""
+"""The commands `mark` and `export`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwork.cli.options import check_format, refuse
+from headwork.cli.options import check_format
 from headwork.cli.terminal import write
 from headwork.errors import HeadworkError
 from headwork.marking.graders import GRADERS
 
 if TYPE_CHECKING:
     from headwork.marking.answers import Answers
-    from headwork.marking.mark import Marker
     from headwork.marking.marks import Marks
     from headwork.sheets.sheet import Sheet
 
@@ -26,7 +25,7 @@ MANY = 20  # students from which a progress bar is worth its line
 
 
 def mark(
-    sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name or a path.")],
+    sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name, a path, or a class's folder.")],
     answers: Annotated[
         list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, or folders or zips.")
     ],
@@ -36,15 +35,22 @@ def mark(
     output: Annotated[
         Path | None, typer.Option(help="Write to this file, whose ending chooses the form where no format does.")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Processes that mark; all cores for many students.")
+    ] = None,
 ) -> None:
     """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
     chosen = _chosen(format, output)
-    from headwork.marking.mark import Marker
-    from headwork.sheets.load import load
+    from headwork.marking.class_marker import ClassMarker, load_class
+    from headwork.marking.pool import WORTH_IT, cores, marked
 
-    marker = Marker(load(sheet))
-    students = _with_progress(_students(answers, marker.sheet), answers)
-    write(_report(chosen, marker, students, output), output)
+    sheets = load_class(sheet)
+    first = ClassMarker(sheets).first.sheet
+    number = sum(map(_how_many, answers))
+    students = _with_progress(_students(answers, first), number)
+    jobs = jobs or (cores() if number >= WORTH_IT else 1)
+    marks = marked(sheets, students, jobs, with_working=chosen in PAGES)
+    write(_report(chosen, first, marks, output), output)
 
 
 def _chosen(format: str | None, output: Path | None) -> str:
@@ -67,8 +73,7 @@ def _students(paths: Iterable[Path], sheet: Sheet) -> Iterator[Answers]:
         yield from read_answers(path, sheet)
 
 
-def _report(format: str, marker: Marker, students: Iterator[Answers], output: Path | None) -> Iterator[str | bytes]:
-    marks = (marker.mark(student) for student in students)
+def _report(format: str, sheet: Sheet, marks: Iterator[Marks], output: Path | None) -> Iterator[str | bytes]:
     if format == "json":
         from headwork.marking.report_json import class_json
 
@@ -82,11 +87,11 @@ def _report(format: str, marker: Marker, students: Iterator[Answers], output: Pa
     from headwork.marking.report import class_blocks, students_blocks
     from headwork.render.save import streamed
 
-    title = marker.sheet.title
+    title = sheet.title
     if format == "class":
         ending = output.suffix.lower() if output is not None and output.suffix else FORMATS["class"]
         return streamed(ending, class_blocks(title, marks))
-    return streamed(PAGES[format], students_blocks(title, marks, marker.sheet.problems[0].places))
+    return streamed(PAGES[format], students_blocks(title, marks, sheet.problems[0].places))
 
 
 def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:
@@ -101,9 +106,8 @@ def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:
     yield gradescope_json(first, perf_counter() - start)
 
 
-def _with_progress(students: Iterator[Answers], paths: list[Path]) -> Iterator[Answers]:
+def _with_progress(students: Iterator[Answers], number: int) -> Iterator[Answers]:
     """A bar on standard error, where that is a terminal and there are many."""
-    number = sum(_how_many(path) for path in paths)
     if number < MANY or not sys.stderr.isatty():
         yield from students
         return
@@ -121,36 +125,6 @@ def _how_many(path: Path) -> int:
         return max(0, sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1)
 
 
-def new(
-    context: typer.Context,
-    output: Annotated[Path, typer.Option(help="The directory to write to; made where there is none.")],
-    formula: Annotated[str, typer.Option(help="As in `headwork shapes`.")] = "multi_head",
-    tokens: Annotated[int, typer.Option(help="2 to 8.")] = 3,
-    heads: Annotated[int, typer.Option(help="1 to 8.")] = 2,
-    d_model: Annotated[int, typer.Option("--d-model", help="A multiple of heads; d_k is the quotient.")] = 6,
-    mask: Annotated[str, typer.Option(help="none or causal.")] = "none",
-    biases: Annotated[bool, typer.Option("--biases", help="With biases.")] = False,
-    places: Annotated[int, typer.Option(min=1, max=8, help="Decimals asked for.")] = 2,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same sheets.")] = 7,
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many sheets.")] = 1,
-) -> None:
-    """Draw new sheets: different numbers, the same difficulty, every mistake told from every other."""
-    from headwork.formulas import formula_named
-    from headwork.mistakes.make import Plan, new_sheet
-    from headwork.sheets.save import sheet_toml
-
-    if not formula_named(formula).several:
-        refuse(context, ["heads"], f"{formula} has one head")
-    plan = Plan(formula, tokens, heads, d_model, mask, biases, places)
-    width = len(str(count))
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for number in range(1, count + 1):
-            sheet = new_sheet(plan, seed, number)
-            (output / f"sheet-{number:0{width}d}.toml").write_text(sheet_toml(sheet), "utf-8")
-    except OSError as error:
-        raise HeadworkError(f"cannot write to {output}: {error.strerror}; choose another --output") from None
-    typer.echo(f"{count} sheet{'s' if count > 1 else ''} in {output}")
 
 
 def export(

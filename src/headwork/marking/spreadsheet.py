@@ -12,12 +12,13 @@ def class_csv(students: Iterable[Marks]) -> Iterator[str]:
     """student, score, max_score, a column for every part, the tags; safe to open in a spreadsheet."""
     for number, marks in enumerate(students):
         if number == 0:
-            yield _line(["student", "score", "max_score", *(part.label for part in marks.parts), "tags", "note"])
+            yield line(["student", "score", "max_score", *(part.label for part in marks.parts), "tags", "note"])
         scores = [str(part.score) for part in marks.parts]
-        yield _line([marks.student, str(marks.score), str(marks.max_score), *scores, " ".join(marks.tags), marks.note])
+        yield line([marks.student, str(marks.score), str(marks.max_score), *scores, " ".join(marks.tags), marks.note])
 
 
-def _line(cells: list[str]) -> str:
+def line(cells: list[str]) -> str:
+    """One line of a CSV."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow([harmless(cell) for cell in cells])
     return out.getvalue()

@@ -1,6 +1,6 @@
 """Whether the mistakes of a problem can be told apart by their answers, and if not, which two cannot and why."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 
 from headwork.mistakes.diagnose import Diagnosis
@@ -12,22 +12,24 @@ from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Problem
 
 Planted = list[tuple[str, dict[Asked, Floats]]]
+Alike = tuple[str, str]  # two tags, or one and nothing
 SAME = 1e-9
 UNITS = 2.5  # two answers in the last place may each be a unit off and must still differ
 
 
-def structural(problem: Problem) -> str:
-    """Two mistakes that the sizes alone make alike, on any numbers; or one that they hide."""
-    for one, other in _alike(problem, SAME):
-        return f"{_called(one, other)}: {_why(problem, one, other)}"
-    return ""
+def structural(problem: Problem) -> dict[Alike, str]:
+    """Pairs of mistakes that the sizes alone make alike, on any numbers, or that they hide; each with the reason."""
+    pairs = dict.fromkeys(_alike(problem, SAME))
+    return {pair: f"{_called(*pair)}: {_why(problem, *pair)}" for pair in pairs}
 
 
-def coincidence(problem: Problem) -> str:
-    """Two mistakes that these numbers make alike to the places asked for, or one they hide; or nothing."""
+def coincidence(problem: Problem, known: Collection[Alike] = ()) -> str:
+    """Two mistakes that these numbers make alike to the places asked for, or one they hide; or nothing. What is
+    `known` to be so on all numbers is left out."""
     within = UNITS * 10.0**-problem.places
-    for one, other in _alike(problem, within):
-        return f"{_called(one, other)} on every sheet that was drawn"
+    for pair in _alike(problem, within):
+        if pair not in known:
+            return f"{_called(*pair)} on every sheet that was drawn"
     return ""
 
 
@@ -35,7 +37,7 @@ def _called(one: str, other: str) -> str:
     return f"{one} and {other} predict the same answer" if other else f"{one} predicts the right answer"
 
 
-def _alike(problem: Problem, within: float) -> Iterator[tuple[str, str]]:
+def _alike(problem: Problem, within: float) -> Iterator[Alike]:
     """Pairs of tags that coincide in an answer both change; a tag and "" where it changes none enough to be named."""
     right, predicted = _predictions(problem)
     changed = [

@@ -11,7 +11,7 @@ from random import Random
 
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, Formula, formula_named
-from headwork.mistakes.apart import coincidence, structural
+from headwork.mistakes.apart import Alike, coincidence, structural
 from headwork.mistakes.predict import float_handed
 from headwork.readings.exact import Matrix
 from headwork.readings.floats import Floats, flat, floats
@@ -63,22 +63,24 @@ class Plan:
         return self.d_model // self.heads if self.several else self.d_model
 
 
-def new_sheet(plan: Plan | None = None, seed: int = 7, number: int = 1) -> Sheet:
-    """Sheet so-and-so of a seed. The same plan, seed and number give the same sheet.
+def new_sheet(plan: Plan | None = None, seed: int = 7, number: int | str = 1, *, anyway: bool = False) -> Sheet:
+    """Sheet so-and-so of a seed, its number or the name of whom it is for. The same plan, seed and number give the
+    same sheet. `anyway` makes one where the sizes alone leave mistakes that cannot be told apart: see `alike_on`.
 
     >>> new_sheet(seed=7, number=3) == new_sheet(seed=7, number=3)
     True
     """
     plan = plan or Plan()
     generator = Random(f"headwork {seed} {number}")
-    if why := _impossible(plan):
-        raise HeadworkError(f"no such sheet can be made: {why}")
+    alike = _structural(plan)
+    if alike and not anyway:
+        raise HeadworkError(f"no such sheet can be made: {next(iter(alike.values()))}; --anyway makes it all the same")
     reason = ""
     for _ in range(MOST_DRAWS):
         problem = _drawn(plan, generator)
         if problem is None:
             continue
-        reason = coincidence(problem)
+        reason = coincidence(problem, alike)
         if not reason:
             title = f"{_title(plan)}, sheet {number}"
             return Sheet(title, (replace(problem, title=title),), f"Seed {seed}, number {number}")
@@ -86,9 +88,13 @@ def new_sheet(plan: Plan | None = None, seed: int = 7, number: int = 1) -> Sheet
     raise HeadworkError(f"no such sheet was found {tried}: {reason or 'the softmax stays flat or saturated'}")
 
 
+def alike_on(plan: Plan) -> list[str]:
+    """Which mistakes cannot be told apart on a sheet of these sizes, whatever its numbers, and why."""
+    return list(_structural(plan).values())
+
+
 @cache
-def _impossible(plan: Plan) -> str:
-    """Why these sizes cannot do, or nothing."""
+def _structural(plan: Plan) -> dict[Alike, str]:
     return structural(_problem(plan, _any_numbers(plan)))
 
 

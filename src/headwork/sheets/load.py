@@ -20,9 +20,12 @@ def load(source: str | Path) -> Sheet:
     >>> load("two-heads").title
     'Two heads'
     """
-    if str(source) in built_in():
-        return parse_sheet(text_of(str(source)), str(source))
-    return parse_sheet(_read(Path(source)), str(source))
+    return parse_sheet(sheet_text(source), str(source))
+
+
+def sheet_text(source: str | Path) -> str:
+    """A built-in sheet's text, or a file's."""
+    return text_of(str(source)) if str(source) in built_in() else _read(Path(source))
 
 
 def _read(path: Path) -> str:

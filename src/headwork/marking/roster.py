@@ -1,0 +1,105 @@
+"""A class list, and a sheet of their own for everybody on it."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from headwork.errors import HeadworkError
+from headwork.mistakes.make import Plan, new_sheet
+from headwork.sheets.sheet import Sheet
+
+ROSTER = "roster.csv"  # in the folder of a class
+MOST = 100_000
+COLUMNS = ("id", "student")  # what the column of the names of sheets may be called
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Student:
+    """One line of the list; `id` names the sheet and its file."""
+
+    id: str
+    name: str = ""
+
+
+def read_roster(path: Path) -> tuple[Student, ...]:
+    """The students of a CSV with a column `id`, and `name` where there is one."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return _students(csv.DictReader(file, strict=True), path)
+    except UnicodeDecodeError:
+        raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
+    except csv.Error as error:
+        raise HeadworkError(f"{path} is no CSV that can be read: {error}") from None
+    except OSError as error:
+        raise HeadworkError(f"the class list {path} cannot be read: {error.strerror}") from None
+
+
+def _students(rows: "csv.DictReader[str]", path: Path) -> tuple[Student, ...]:
+    by_name = {(name or "").strip().casefold(): name for name in rows.fieldnames or ()}
+    column = next((by_name[name] for name in COLUMNS if name in by_name), None)
+    if column is None:
+        raise HeadworkError(f"{path} needs a first line with a column 'id', and 'name' if there are names")
+    found: dict[str, Student] = {}
+    for row in rows:
+        student = Student((row[column] or "").strip(), (row.get(by_name.get("name", "")) or "").strip()[:100])
+        if not _SAFE.fullmatch(student.id) or student.id.casefold() == Path(ROSTER).stem:
+            raise HeadworkError(
+                f"{path}: line {rows.line_num}: '{student.id[:40]}' cannot name a sheet; "
+                "an id has letters, digits and . _ @ -"
+            )
+        if student.id.casefold() in found:
+            raise HeadworkError(f"{path}: line {rows.line_num}: '{student.id}' stands on the list twice")
+        found[student.id.casefold()] = student
+        if len(found) > MOST:
+            raise HeadworkError(f"{path} has more than {MOST:,} students")
+    if not found:
+        raise HeadworkError(f"{path} has no students; write one on every line")
+    return tuple(found.values())
+
+
+def roster_csv(students: tuple[Student, ...]) -> str:
+    """The list as it lies in the folder of a class, so that marking knows who is who."""
+    from headwork.marking.spreadsheet import line
+
+    return "".join([line(["id", "name"]), *(line([student.id, student.name]) for student in students)])
+
+
+def own_sheets(
+    students: tuple[Student, ...], plan: Plan, seed: int, points: Mapping[str, Fraction], anyway: bool
+) -> Iterator[tuple[Student, Sheet]]:
+    """Everybody's sheet, drawn by their id: the same list, plan and seed give the same sheets, in any order."""
+    for student in students:
+        sheet = new_sheet(plan, seed, student.id, anyway=anyway)
+        yield student, _for(student, sheet, points)
+
+
+def _for(student: Student, sheet: Sheet, points: Mapping[str, Fraction]) -> Sheet:
+    """Who it is for and what each part is worth stand on the paper."""
+    (problem,) = sheet.problems
+    if stray := [label for label in points if label not in {part.label for part in problem.parts}]:
+        labels = ", ".join(part.label for part in problem.parts)
+        raise HeadworkError(f"--points names part '{stray[0][:40]}'; there is {labels}")
+    worth = {part.label: points.get(part.label, Fraction(1)) for part in problem.parts}
+    parts = tuple(replace(part, text=f"{part.text} ({_points(worth[part.label])})") for part in problem.parts)
+    title = f"{sheet.title}: {student.name}" if student.name else sheet.title
+    marking = {"points": {label: str(number) for label, number in worth.items()}}
+    return replace(sheet, title=title, problems=(replace(problem, title=title, parts=parts, marking=marking),))
+
+
+def _points(number: Fraction) -> str:
+    return "1 point" if number == 1 else f"{number} points"
+
+
+def read_points(text: str) -> dict[str, Fraction]:
+    """ "a=3, b=1/2" as a table."""
+    found: dict[str, Fraction] = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        match = re.fullmatch(r"(\w{1,20})\s*=\s*(\d{1,4}(?:/[1-9]\d{0,3}|\.\d{1,4})?)", item, re.ASCII)
+        if match is None:
+            raise HeadworkError(f"--points '{item[:40]}' cannot be read; write a=3, b=1/2")
+        found[match[1]] = Fraction(match[2])
+    return found

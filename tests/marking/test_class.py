@@ -1,0 +1,181 @@
+"""A class in one go: a sheet for everybody, marked on their own, on one core or several."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from headwork.cli import app
+from headwork.errors import HeadworkError
+from headwork.marking.class_marker import ClassOf, load_class, settled
+from headwork.marking.mark import Marker
+from headwork.marking.one_file import Answers
+from headwork.marking.pool import AT_ONCE, WAITING, marked
+from headwork.marking.roster import read_points, read_roster
+from headwork.sheets.load import load, sheet_text
+
+ROSTER = "id,name\nada,Ada L.\nbob,\ncy,Cy\n"
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, HeadworkError):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("class")
+    (made / "students.csv").write_text(ROSTER)
+    run("new", "--roster", made / "students.csv", "--points", "a=2, c=1/2", "--output", made / "class")
+    return made / "class"
+
+
+def answers_for(sheet: Path, student: str) -> str:
+    """Everything right in part a, and nothing else."""
+    marker = Marker(load(sheet))
+    truth = marker.problems[0].truths["a"]
+    rows = {q.name: truth.near[q.found.step] for q in truth.asked}
+    lines = [f"{name} = {[[str(int(x)) for x in row] for row in matrix]}" for name, matrix in rows.items()]
+    return "\n".join([f'student = "{student}"', "[a]", *lines, ""])
+
+
+def test_everybody_gets_a_sheet_and_a_paper_and_there_is_one_key(folder: Path) -> None:
+    sheets = {name: load(folder / f"{name}.toml") for name in ("ada", "bob", "cy")}
+    assert len({str(sheet.problems[0].given) for sheet in sheets.values()}) == 3
+    paper = (folder / "papers" / "ada.html").read_text("utf-8")
+    assert "sheet ada: Ada L." in paper
+    assert "(2 points)" in paper
+    assert "(1/2 points)" in paper
+    key = (folder / "key.html").read_text("utf-8")
+    assert all(sheet.title in key for sheet in sheets.values())
+    assert Marker(sheets["bob"]).mark(Answers("")).max_score == 4.5
+
+
+def test_the_same_list_gives_the_same_sheets_in_any_order(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("student\nbob\n")
+    run("new", "--roster", tmp_path / "other.csv", "--points", "a=2, c=1/2", "--output", tmp_path / "class")
+    assert (tmp_path / "class" / "bob.toml").read_text() == (folder / "bob.toml").read_text()
+
+
+def test_everybody_is_marked_on_their_own_sheet(folder: Path, tmp_path: Path) -> None:
+    for name, called in (("ada", "Ada L."), ("bob", "BOB@example.org"), ("cy", "cy")):
+        (tmp_path / f"{name}.toml").write_text(answers_for(folder / f"{name}.toml", called))
+    (tmp_path / "dan.toml").write_text('student = "Dan"\n')
+    table = run("mark", folder, *sorted(tmp_path.glob("*.toml")), "--format", "csv").output.splitlines()
+    assert [line.split(",")[:2] for line in table[1:4]] == [["Ada L.", "2"], ["BOB@example.org", "2"], ["cy", "2"]]
+    assert "'Dan' is not on the roster.csv of this class" in table[4]
+    (tmp_path / "ada.toml").write_text(answers_for(folder / "bob.toml", "ada"))
+    assert run("mark", folder, tmp_path / "ada.toml", "--format", "csv").output.splitlines()[1].split(",")[1] != "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name\nAda\n", "needs a first line with a column 'id'"),
+        ("id\n../ada\n", "line 2: '../ada' cannot name a sheet"),
+        ("id\nroster\n", "'roster' cannot name a sheet"),
+        ("id\nada\nAda\n", "line 3: 'Ada' stands on the list twice"),
+        ("id\n", "has no students"),
+    ],
+)
+def test_lists_that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "list.csv").write_text(text)
+    with pytest.raises(HeadworkError, match=message):
+        read_roster(tmp_path / "list.csv")
+
+
+def test_options_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(ROSTER)
+    for arguments, message in (
+        (("--points", "a=1"), "add --roster"),
+        (("--roster", tmp_path / "list.csv", "--count", 3), "the class list says how many"),
+        (("--roster", tmp_path / "list.csv", "--points", "z=1"), "names part 'z'; there is a, b, c, d"),
+        (("--roster", tmp_path / "no.csv"), "cannot be read"),
+    ):
+        with pytest.raises(HeadworkError, match=message):
+            run("new", "--output", tmp_path / "class", *arguments)
+    with pytest.raises(HeadworkError, match="cannot be read; write a=3"):
+        read_points("a:3")
+
+
+def test_a_folder_that_is_no_class(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(HeadworkError, match="holds no sheets"):
+        load_class(tmp_path)
+    (tmp_path / "ada.toml").write_text((folder / "ada.toml").read_text())
+    assert load_class(tmp_path).sheet_for("whoever") == "ada"
+    (tmp_path / "roster.csv").write_text(ROSTER)
+    with pytest.raises(HeadworkError, match="no sheet for 'bob'"):
+        load_class(tmp_path)
+
+
+def test_anyway_says_which_two_cannot_be_told_apart(tmp_path: Path) -> None:
+    sizes = ("new", "--heads", 2, "--d-model", 4, "--output", tmp_path)
+    with pytest.raises(HeadworkError, match="--anyway makes it all the same"):
+        run(*sizes)
+    result = run(*sizes, "--anyway")
+    assert "scaled-by-d_k and scaled-by-sqrt-d_model predict the same answer" in result.stderr
+    assert load(tmp_path / "sheet-1.toml").problems[0].heads == 2
+
+
+TWO_HEADS = ClassOf({"two-heads": sheet_text("two-heads")})
+
+
+def students(number: int) -> Iterator[Answers]:
+    for i in range(number):
+        matrix = "1 2 5 6; 3 4 7 8" if i % 2 else f"1 2 3 4; 5 6 7 {i}"
+        yield Answers(f"s{i}", {"1.a": {"joined": matrix}})
+
+
+def test_two_jobs_give_the_same_as_one(tmp_path: Path) -> None:
+    rows = [f'{s.student},"{s.parts["1.a"]["joined"]}"' for s in students(60)]
+    (tmp_path / "class.csv").write_text("\n".join(["student,1.a.joined", *rows, ""]))
+    for name in ("html", "json", "csv"):
+        one, two = (
+            run("mark", "two-heads", tmp_path / "class.csv", "--format", name, "--jobs", jobs).stdout_bytes
+            for jobs in (1, 2)
+        )
+        assert one == two
+        assert b"s59" in one
+
+
+def test_a_class_is_not_read_faster_than_it_is_marked() -> None:
+    taken = 0
+
+    def counted() -> Iterator[Answers]:
+        nonlocal taken
+        for student in students(20 * AT_ONCE):
+            taken += 1
+            yield student
+
+    marks = marked(TWO_HEADS, counted(), 2, False)
+    assert next(marks).student == "s0"
+    assert taken <= (2 * WAITING + 1) * AT_ONCE
+    del marks  # which stops the processes
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are killed otherwise here")
+def test_a_process_that_is_killed_is_an_error_at_once() -> None:
+    marks = marked(TWO_HEADS, students(100_000), 2, False)
+    next(marks)
+    victim = active_children()[0].pid
+    assert victim is not None
+    os.kill(victim, signal.SIGKILL)
+    start = time.monotonic()
+    with pytest.raises(HeadworkError, match="ended before its work was done"):
+        list(marks)
+    assert time.monotonic() - start < 2
+
+
+def test_what_is_sent_between_processes_is_data() -> None:
+    mark = Marker(load("two-heads")).mark(next(students(1)))
+    with_working, without = settled(mark, True), settled(mark, False)
+    assert with_working == mark == without
+    assert with_working.parts[0].answers[0].working() is not None
+    assert without.parts[0].answers[0].working() is None
