@@ -125,8 +125,6 @@ def _how_many(path: Path) -> int:
         return max(0, sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1)
 
 
-
-
 def export(
     sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name, a path, or a folder of sheets.")],
     to: Annotated[str, typer.Option(help=f"{', '.join(GRADERS)}.")],

@@ -159,9 +159,11 @@ class _Attempt:
         if not own.slips or not earlier.named.isdisjoint(own.slips):
             return []
         entries = [[x.near for x in row] for row in self.answer]
-        return self.judge.diagnosis.told(
+        told = self.judge.diagnosis.told(
             self.truth.part.label, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
         )
+        earlier.named |= own.slips if told else set()  # once is enough
+        return told
 
     def _too_coarse(self, near: Floats, off: Wrong) -> str:
         """That the answer only has too few places, if so."""
