@@ -16,7 +16,7 @@ _DOTS = Sign("…")
 
 
 @dataclass(frozen=True)
-class Box:
+class Frame:
     """A box: the row it works out, its label, the lanes it spans and the layer it stands in."""
 
     row: int
@@ -45,14 +45,14 @@ class Box:
 class Section:
     """The boxes of one head, or of what comes before or after the heads."""
 
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[Frame] = field(default_factory=list)
 
     @property
     def starts(self) -> bool:
         """Whether it begins with inputs of its own."""
         return any(box.look == "source" for box in self.boxes if box.layer == 0)
 
-    def entering(self, known: Collection[int]) -> list[tuple[int, Box]]:
+    def entering(self, known: Collection[int]) -> list[tuple[int, Frame]]:
         """What comes from above, and the box that reads it."""
         own = {box.row for box in self.boxes}
         return [
@@ -170,7 +170,7 @@ class Arrangement:
 
     def _placed(self, rows: list[int], drawn: Collection[int] = ()) -> Section:
         section = Section()
-        place: dict[int, Box] = {}
+        place: dict[int, Frame] = {}
         lanes = 0
         several = sum(not (set(self._reach(row, rows)) & set(rows)) for row in rows)
         for row in rows:
@@ -188,7 +188,7 @@ class Arrangement:
             came = tuple(place[i].lane if i in place else -1.0 for i in inputs)
             look = "elsewhere" if row in drawn else "source" if self.given(row) else "plain"
             label = self.rows[row].name.maths if row in drawn else self._label(row, rows)
-            place[row] = Box(row, None if look == "source" else label, first, last, layer, inputs, came, look, joins)
+            place[row] = Frame(row, None if look == "source" else label, first, last, layer, inputs, came, look, joins)
         section.boxes = list(place.values())
         return section
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from headwork.graph import Head
 from headwork.maths import Maths, Row, Words
 from headwork.readings.shapes import shape_maths, size_text
-from headwork.render.arrangement import Arrangement, Box, Section
+from headwork.render.arrangement import Arrangement, Frame, Section
 from headwork.render.drawing import Drawing, label_width
 from headwork.render.picture_text import picture_words
 from headwork.working import Diagram
@@ -64,7 +64,7 @@ class _Painter:
             return
         for i, row in enumerate(rows):
             lane = (self.lanes / len(rows)) * (i + 0.5) - 0.5
-            self._draw(Box(row, None, lane, lane, 0, look="source"), self.at)
+            self._draw(Frame(row, None, lane, lane, 0, look="source"), self.at)
         self.at += BOX
 
     # Heads.
@@ -97,7 +97,7 @@ class _Painter:
                 self.drawing.line((x, y), (x, y + ARROW), head=True)
                 self._named(row, x, y)
                 y += ARROW
-            self._draw(Box(row, cut, lane, lane, 0), y)
+            self._draw(Frame(row, cut, lane, lane, 0), y)
         if cuts:
             self.at = max(y for _, y in self.outlets.values())
 
@@ -161,7 +161,7 @@ class _Painter:
             for end in ends:
                 self.drawing.label(shape, end + 5, level + 13, anchor="start", size=SMALL)
 
-    def _arrows(self, box: Box, section: Section, start: float) -> None:
+    def _arrows(self, box: Frame, section: Section, start: float) -> None:
         """From the boxes above into this one; a label stands where each arrow leaves."""
         bottom_of = {b.row: start + b.layer * (BOX + ARROW) + BOX for b in section.boxes}
         for source in box.inputs:
@@ -204,7 +204,7 @@ class _Painter:
                 self.drawing.line((x, y), (x, y + ARROW - 6), head=True)
                 self._named(box.row, x, y)
 
-    def _arrive(self, row: int, box: Box, start: float) -> None:
+    def _arrive(self, row: int, box: Frame, start: float) -> None:
         x, y = self.outlets[row]
         into = self.x(box.last) + LANE / 2 - 12 - 14 * self.waiting.index(row)
         turn = start - 10
@@ -212,7 +212,7 @@ class _Painter:
 
     # Boxes.
 
-    def _draw(self, box: Box, y: float) -> None:
+    def _draw(self, box: Frame, y: float) -> None:
         left, right = self.x(box.first) - LANE / 2 + 6, self.x(box.last) + LANE / 2 - 6
         label = box.label or self._with_shape(box.row)
         size = min(SIZE, SIZE * (right - left - 6) / max(label_width(label), 1))
