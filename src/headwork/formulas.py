@@ -15,27 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from headwork import ops
 from headwork.errors import HeadworkError, ShapeError
 from headwork.graph import Head, Step, rewrite
 from headwork.numbers.surd import Real
-from headwork.ops import (
-    Add,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Root,
-    Shape,
-    Size,
-    Softmax,
-    Split,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.shapes import shapes
 
 Scale = Real | Literal["sqrt(d_k)"] | None  # what the scores are divided by; None leaves them as they are
@@ -90,7 +73,7 @@ def multi_head(
     context: Step | None = None,
     mask: Step | None = None,
     scale: Scale = SQRT_D_K,
-    heads: Size | None = None,
+    heads: ops.Size | None = None,
 ) -> Step:
     """[head_1 | … | head_h]·W_O, where head_i = softmax(Q_i·K_iᵀ/√d_k)·V_i and Q_i = X·W_Q,i.
 
@@ -111,8 +94,8 @@ def multi_head_blocks(
     W_V: Projection,
     W_O: Projection,
     *,
-    heads: Size,
-    kv_heads: Size | None = None,
+    heads: ops.Size,
+    kv_heads: ops.Size | None = None,
     context: Step | None = None,
     mask: Step | None = None,
     scale: Scale = SQRT_D_K,
@@ -173,7 +156,7 @@ def joined_heads(
     W_O: Projection,
     mask: Step | None,
     scale: Scale,
-    heads: Size | None,
+    heads: ops.Size | None,
 ) -> Step:
     if len(Q) % len(K) or len(K) != len(V):
         raise ShapeError(
@@ -183,20 +166,20 @@ def joined_heads(
     group = len(Q) // len(K)
     each = [scaled_dot_product(q, K[i // group], V[i // group], mask=mask, scale=scale) for i, q in enumerate(Q)]
     symbol = None if heads is None or isinstance(heads, int) else heads
-    joined = Step(Join(of=symbol), tuple(each), "joined")
+    joined = Step(ops.Join(of=symbol), tuple(each), "joined")
     return checked(projected("output", joined, W_O))
 
 
-def given(role: str, shape: Shape, head: Head = None) -> Step:
-    return Step(Given(shape), (), role, head)
+def given(role: str, shape: ops.Shape, head: Head = None) -> Step:
+    return Step(ops.Given(shape), (), role, head)
 
 
 def product(role: str, left: Step, right: Step) -> Step:
-    return Step(MatMul(), (left, right), role, right.head if left.head is None else left.head)
+    return Step(ops.MatMul(), (left, right), role, right.head if left.head is None else left.head)
 
 
 def transposed(K: Step) -> Step:
-    return Step(Transpose(), (K,), f"{K.role}_transposed", K.head)
+    return Step(ops.Transpose(), (K,), f"{K.role}_transposed", K.head)
 
 
 def projected(role: str, X: Step, by: Projection) -> Step:
@@ -204,24 +187,24 @@ def projected(role: str, X: Step, by: Projection) -> Step:
     if by.b is None:
         return product(role, X, by.W)
     before = product(f"{role}_before_bias", X, by.W)
-    return Step(Add(), (before, by.b), role, before.head)
+    return Step(ops.Add(), (before, by.b), role, before.head)
 
 
 def scaled(scores: Step, scale: Scale, Q: Step) -> Step:
     """scores/√d_k, where d_k is the number of columns of Q."""
     if scale is None:
         return scores
-    by = Root(shapes(Q)[Q][-1], "d_k") if scale == SQRT_D_K else scale
-    return Step(Divide(by), (scores,), "scaled", scores.head)
+    by = ops.Root(shapes(Q)[Q][-1], "d_k") if scale == SQRT_D_K else scale
+    return Step(ops.Divide(by), (scores,), "scaled", scores.head)
 
 
 def masked(scores: Step, mask: Step | None) -> Step:
     """scores + mask, where the mask holds 0 for "may be read" and −∞ for "hidden"."""
-    return Step(Add(), (scores, mask), "masked", scores.head) if mask else scores
+    return Step(ops.Add(), (scores, mask), "masked", scores.head) if mask else scores
 
 
 def softmax(scores: Step) -> Step:
-    return Step(Softmax(), (scores,), "weights", scores.head)
+    return Step(ops.Softmax(), (scores,), "weights", scores.head)
 
 
 def unfolded(last: Step, *, maximum: bool = False) -> Step:
@@ -229,25 +212,25 @@ def unfolded(last: Step, *, maximum: bool = False) -> Step:
 
     weights = exp(s)/Σexp(s), or exp(s − max)/Σexp(s − max): the same weights, and no exponential is larger than 1.
     """
-    return rewrite(last, lambda step: _in_steps(step, maximum) if isinstance(step.op, Softmax) else None)
+    return rewrite(last, lambda step: _in_steps(step, maximum) if isinstance(step.op, ops.Softmax) else None)
 
 
 def _in_steps(weights: Step, maximum: bool) -> Step:
     (scores,) = weights.inputs
-    assert weights.op == Softmax(), "formulas share out rows"
+    assert weights.op == ops.Softmax(), "formulas share out rows"
     if maximum:
-        maxima = Step(Maxima(), (scores,), "maxima", scores.head)
-        scores = Step(Subtract(), (scores, maxima), "shifted", scores.head)
-    exponentials = Step(Exp(), (scores,), "exponentials", scores.head)
-    sums = Step(Sums(), (exponentials,), "sums", scores.head)
-    return Step(DivideBy(), (exponentials, sums), weights.role, weights.head)
+        maxima = Step(ops.Maxima(), (scores,), "maxima", scores.head)
+        scores = Step(ops.Subtract(), (scores, maxima), "shifted", scores.head)
+    exponentials = Step(ops.Exp(), (scores,), "exponentials", scores.head)
+    sums = Step(ops.Sums(), (exponentials,), "sums", scores.head)
+    return Step(ops.DivideBy(), (exponentials, sums), weights.role, weights.head)
 
 
-def split(wide: Step, heads: Size) -> list[Step]:
+def split(wide: Step, heads: ops.Size) -> list[Step]:
     """The blocks of columns; for a symbolic number of heads the i-th of them, typical of all."""
     if isinstance(heads, int):
-        return [Step(Split(part, heads), (wide,), wide.role, part) for part in range(heads)]
-    return [Step(Split(0, heads), (wide,), wide.role, "i")]
+        return [Step(ops.Split(part, heads), (wide,), wide.role, part) for part in range(heads)]
+    return [Step(ops.Split(0, heads), (wide,), wide.role, "i")]
 
 
 def checked(last: Step) -> Step:

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwork import maths as m
 from headwork.inline import inline
-from headwork.maths import (
-    Above,
-    Maths,
-    Number,
-    Ratio,
-    RootOf,
-    applied,
-    between,
-    factor,
-    minus,
-    power_of_e,
-    signed_sum,
-)
 from headwork.notation import Name
 from headwork.numbers.surd import Real, Surd
 
@@ -30,7 +18,7 @@ _ORDER = ("D", "B", "h", "n", "n_q", "n_k", "d", "d_k", "d_v")
 _LEFT_TO_RIGHT = ("x", "c", "q", "scores", "scaled", "z", "a", "weights", "head", "joined", "h", "k", "v", "w", "b")
 
 
-def algebra(expression: Expr | int) -> Maths:
+def algebra(expression: Expr | int) -> m.Maths:
     """The expression as mathematics, factors and terms in a fixed order.
 
     >>> import sympy
@@ -43,20 +31,20 @@ def algebra(expression: Expr | int) -> Maths:
 
     expression = sympy.sympify(expression)  # an int or an expression of ours, never text
     if expression.is_Add:
-        return signed_sum(map(algebra, sorted(expression.args, key=_term_order)))
+        return m.signed_sum(map(algebra, sorted(expression.args, key=_term_order)))
     if expression.is_Mul:
         return _product(expression)
     if expression.is_Pow:
         return _power(expression)
     if isinstance(expression, sympy.exp):
-        return power_of_e(algebra(expression.args[0]))
+        return m.power_of_e(algebra(expression.args[0]))
     if isinstance(expression, sympy.Max):
-        return applied("max", between(map(algebra, sorted(expression.args, key=str)), ","))
+        return m.applied("max", m.between(map(algebra, sorted(expression.args, key=str)), ","))
     if expression.is_Rational:
         size = abs(expression)
-        over: Maths = Number(str(size.p))
-        fraction = over if size.q == 1 else Ratio(over, Number(str(size.q)))
-        return minus(fraction) if expression < 0 else fraction
+        over: m.Maths = m.Number(str(size.p))
+        fraction = over if size.q == 1 else m.Ratio(over, m.Number(str(size.q)))
+        return m.minus(fraction) if expression < 0 else fraction
     if not expression.is_Symbol:
         raise TypeError(f"{expression} is neither a number, a symbol, a sum, a product nor a power")
     return Name.read(expression.name).maths
@@ -75,7 +63,7 @@ def as_sympy(number: Real | int) -> Any:
     return sympy.Rational(number.numerator, number.denominator)
 
 
-def _product(expression: Any) -> Maths:
+def _product(expression: Any) -> m.Maths:
     coefficient, rest = expression.as_coeff_Mul()
     above: list[Any] = []
     below: list[Any] = []
@@ -86,22 +74,22 @@ def _product(expression: Any) -> Maths:
         else:
             above.append(part)
     over = _factors(abs(coefficient.p), above)
-    product = over if coefficient.q == 1 and not below else Ratio(over, _factors(coefficient.q, below))
-    return minus(product) if coefficient < 0 else product
+    product = over if coefficient.q == 1 and not below else m.Ratio(over, _factors(coefficient.q, below))
+    return m.minus(product) if coefficient < 0 else product
 
 
-def _factors(coefficient: Any, factors: list[Any]) -> Maths:
-    numbers = [Number(str(coefficient))] if coefficient != 1 or not factors else []
-    return between([*numbers, *(factor(algebra(f)) for f in sorted(factors, key=_factor_order))], "·")
+def _factors(coefficient: Any, factors: list[Any]) -> m.Maths:
+    numbers = [m.Number(str(coefficient))] if coefficient != 1 or not factors else []
+    return m.between([*numbers, *(m.factor(algebra(f)) for f in sorted(factors, key=_factor_order))], "·")
 
 
-def _power(expression: Any) -> Maths:
+def _power(expression: Any) -> m.Maths:
     base, power = expression.args
     if power.is_number and power.is_negative:
-        return Ratio(Number("1"), algebra(base**-power))
+        return m.Ratio(m.Number("1"), algebra(base**-power))
     if power.is_Rational and (power.p, power.q) == (1, 2):
-        return RootOf(algebra(base))
-    return Above(factor(algebra(base)), algebra(power))
+        return m.RootOf(algebra(base))
+    return m.Above(m.factor(algebra(base)), algebra(power))
 
 
 def _factor_order(part: Any) -> tuple[int, int, int, str]:

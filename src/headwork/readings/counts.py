@@ -6,30 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from math import prod
 
+from headwork import ops
 from headwork.graph import Step, in_order
 from headwork.maths import MINUS, Letter, Maths, Number, Prose, Row, between, factor
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Op,
-    Rows,
-    Shape,
-    Size,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.shapes import shapes
 
 
@@ -86,19 +65,19 @@ CONVENTIONS = {convention.name: convention for convention in (BY_HAND, FLOPS)}
 class Count:
     """What one step, or a whole formula, costs."""
 
-    multiplications: Size = 0
-    additions: Size = 0
-    divisions: Size = 0
-    exponentials: Size = 0
-    bytes: Size = 0
+    multiplications: ops.Size = 0
+    additions: ops.Size = 0
+    divisions: ops.Size = 0
+    exponentials: ops.Size = 0
+    bytes: ops.Size = 0
 
     def __add__(self, other: Count) -> Count:
         return Count(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Count)))
 
-    def times(self, number: Size) -> Count:
+    def times(self, number: ops.Size) -> Count:
         return Count(*(getattr(self, f.name) * number for f in fields(Count)))
 
-    def operations(self, convention: Convention = BY_HAND) -> Size:
+    def operations(self, convention: Convention = BY_HAND) -> ops.Size:
         """The operations that the convention adds in."""
         counted = self.multiplications + self.additions + self.divisions
         return counted + self.exponentials if convention.exponentials else counted
@@ -116,9 +95,9 @@ def counts(last: Step, convention: Convention = BY_HAND, item_bytes: int = 4) ->
     }
 
 
-def repeats(last: Step) -> dict[Step, Size]:
+def repeats(last: Step) -> dict[Step, ops.Size]:
     """How many steps each one stands for: 1, or h when it belongs to a typical head of h."""
-    of = [step.op.of for step in in_order(last) if isinstance(step.op, Join)]
+    of = [step.op.of for step in in_order(last) if isinstance(step.op, ops.Join)]
     symbol = next((size for size in of if size is not None), 1)
     return {step: symbol if isinstance(step.head, str) else 1 for step in in_order(last)}
 
@@ -129,11 +108,11 @@ def total(last: Step, each: Mapping[Step, Count]) -> Count:
     return sum((count.times(times[step]) for step, count in each.items()), Count())
 
 
-def _nothing(step: Step, convention: Convention, item: int, *shape: Shape) -> Count:
+def _nothing(step: Step, convention: Convention, item: int, *shape: ops.Shape) -> Count:
     return Count()
 
 
-def _matmul(step: Step, convention: Convention, item: int, out: Shape, left: Shape, right: Shape) -> Count:
+def _matmul(step: Step, convention: Convention, item: int, out: ops.Shape, left: ops.Shape, right: ops.Shape) -> Count:
     entries, inner = prod(out), left[-1]
     return Count(
         multiplications=entries * inner,
@@ -142,37 +121,37 @@ def _matmul(step: Step, convention: Convention, item: int, out: Shape, left: Sha
     )
 
 
-def _divide(step: Step, convention: Convention, item: int, out: Shape, scores: Shape) -> Count:
+def _divide(step: Step, convention: Convention, item: int, out: ops.Shape, scores: ops.Shape) -> Count:
     return Count(divisions=prod(out), bytes=_moved(item, out, scores))
 
 
-def _add(step: Step, convention: Convention, item: int, out: Shape, *terms: Shape) -> Count:
+def _add(step: Step, convention: Convention, item: int, out: ops.Shape, *terms: ops.Shape) -> Count:
     return Count(additions=prod(out) * (len(terms) - 1), bytes=_moved(item, out, *terms))
 
 
-def _multiply(step: Step, convention: Convention, item: int, out: Shape, *factors: Shape) -> Count:
+def _multiply(step: Step, convention: Convention, item: int, out: ops.Shape, *factors: ops.Shape) -> Count:
     return Count(multiplications=prod(out), bytes=_moved(item, out, *factors))
 
 
-def _divide_by(step: Step, convention: Convention, item: int, out: Shape, *sides: Shape) -> Count:
+def _divide_by(step: Step, convention: Convention, item: int, out: ops.Shape, *sides: ops.Shape) -> Count:
     return Count(divisions=prod(out), bytes=_moved(item, out, *sides))
 
 
-def _exp(step: Step, convention: Convention, item: int, out: Shape, matrix: Shape) -> Count:
+def _exp(step: Step, convention: Convention, item: int, out: ops.Shape, matrix: ops.Shape) -> Count:
     return Count(exponentials=prod(out), bytes=_moved(item, out, matrix))
 
 
-def _sums(step: Step, convention: Convention, item: int, out: Shape, matrix: Shape) -> Count:
+def _sums(step: Step, convention: Convention, item: int, out: ops.Shape, matrix: ops.Shape) -> Count:
     entries, sums = prod(matrix), prod(out)
     return Count(additions=entries if convention.first_term else entries - sums, bytes=_moved(item, out, matrix))
 
 
-def _maxima(step: Step, convention: Convention, item: int, out: Shape, *parts: Shape) -> Count:
+def _maxima(step: Step, convention: Convention, item: int, out: ops.Shape, *parts: ops.Shape) -> Count:
     return Count(bytes=_moved(item, out, *parts))
 
 
-def _softmax(step: Step, convention: Convention, item: int, out: Shape, scores: Shape) -> Count:
-    assert isinstance(step.op, Softmax)
+def _softmax(step: Step, convention: Convention, item: int, out: ops.Shape, scores: ops.Shape) -> Count:
+    assert isinstance(step.op, ops.Softmax)
     entries = prod(out)
     batches = prod(out[:-2])
     sums = batches * {-1: out[-2], -2: out[-1], None: 1}[step.op.axis]
@@ -185,30 +164,30 @@ def _softmax(step: Step, convention: Convention, item: int, out: Shape, scores: 
     )
 
 
-def _join(step: Step, convention: Convention, item: int, out: Shape, *parts: Shape) -> Count:
+def _join(step: Step, convention: Convention, item: int, out: ops.Shape, *parts: ops.Shape) -> Count:
     return Count(bytes=2 * item * prod(out))
 
 
-def _moved(item: int, *matrices: Shape) -> Size:
+def _moved(item: int, *matrices: ops.Shape) -> ops.Size:
     return item * sum(prod(shape) for shape in matrices)
 
 
-COUNTS: Mapping[type[Op], Callable[..., Count]] = {
-    Given: _nothing,
-    MatMul: _matmul,
-    Transpose: _nothing,
-    Divide: _divide,
-    Add: _add,
-    Softmax: _softmax,
-    Split: _nothing,
-    Join: _join,
-    Constant: _nothing,
-    Multiply: _multiply,
-    Subtract: _add,
-    DivideBy: _divide_by,
-    Exp: _exp,
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _nothing,
-    Stack: _join,
+COUNTS: Mapping[type[ops.Op], Callable[..., Count]] = {
+    ops.Given: _nothing,
+    ops.MatMul: _matmul,
+    ops.Transpose: _nothing,
+    ops.Divide: _divide,
+    ops.Add: _add,
+    ops.Softmax: _softmax,
+    ops.Split: _nothing,
+    ops.Join: _join,
+    ops.Constant: _nothing,
+    ops.Multiply: _multiply,
+    ops.Subtract: _add,
+    ops.DivideBy: _divide_by,
+    ops.Exp: _exp,
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _nothing,
+    ops.Stack: _join,
 }

@@ -3,27 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headwork import ops
 from headwork.graph import Step
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Op,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.exact import Entry, Matrix, divisor
 
 Place = tuple[int, int, int]  # which of the step's inputs, a row of it, a column
@@ -77,7 +58,7 @@ def _transpose(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
 
 
 def _divide(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
-    assert isinstance(step.op, Divide)
+    assert isinstance(step.op, ops.Divide)
     return ((scores[row][column], divisor(step.op.by)),), ((0, row, column),)
 
 
@@ -88,7 +69,7 @@ def _by_entry(step: Step, row: int, column: int, *matrices: Matrix) -> CameFrom:
 
 
 def _sums(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
-    assert isinstance(step.op, Sums)
+    assert isinstance(step.op, ops.Sums)
     along_row = step.op.axis == -1
     places = [(0, row, j) for j in range(len(matrix[0]))] if along_row else [(0, i, column) for i in range(len(matrix))]
     return tuple((matrix[i][j],) for _, i, j in places), tuple(places)
@@ -100,7 +81,7 @@ def _maxima(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
 
 
 def _rows(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
-    assert isinstance(step.op, Rows)
+    assert isinstance(step.op, ops.Rows)
     return _moved(matrix, (0, step.op.start + row, column))
 
 
@@ -114,7 +95,7 @@ def _stack(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
 
 def _softmax(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
     """The entry's own exponent first, then all that were summed."""
-    assert isinstance(step.op, Softmax)
+    assert isinstance(step.op, ops.Softmax)
     rows = range(len(scores)) if step.op.axis in (-2, None) else [row]
     columns = range(len(scores[0])) if step.op.axis in (-1, None) else [column]
     places = tuple((0, i, j) for i in rows for j in columns)
@@ -122,7 +103,7 @@ def _softmax(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
 
 
 def _split(step: Step, row: int, column: int, wide: Matrix) -> CameFrom:
-    assert isinstance(step.op, Split)
+    assert isinstance(step.op, ops.Split)
     return _moved(wide, (0, row, step.op.part * (len(wide[0]) // step.op.of) + column))
 
 
@@ -140,22 +121,22 @@ def _moved(matrix: Matrix, place: Place) -> CameFrom:
     return ((matrix[row][column],),), (place,)
 
 
-ENTRIES: Mapping[type[Op], Callable[..., CameFrom]] = {
-    Given: _given,
-    MatMul: _matmul,
-    Transpose: _transpose,
-    Divide: _divide,
-    Add: _by_entry,
-    Softmax: _softmax,
-    Split: _split,
-    Join: _join,
-    Constant: _given,
-    Multiply: _by_entry,
-    Subtract: _by_entry,
-    DivideBy: _by_entry,
-    Exp: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _rows,
-    Stack: _stack,
+ENTRIES: Mapping[type[ops.Op], Callable[..., CameFrom]] = {
+    ops.Given: _given,
+    ops.MatMul: _matmul,
+    ops.Transpose: _transpose,
+    ops.Divide: _divide,
+    ops.Add: _by_entry,
+    ops.Softmax: _softmax,
+    ops.Split: _split,
+    ops.Join: _join,
+    ops.Constant: _given,
+    ops.Multiply: _by_entry,
+    ops.Subtract: _by_entry,
+    ops.DivideBy: _by_entry,
+    ops.Exp: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _rows,
+    ops.Stack: _stack,
 }

@@ -8,32 +8,13 @@ from fractions import Fraction
 from functools import partial, reduce
 from typing import Final
 
+from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.closed import Closed, Exact, dot, power_of_e, quotient, softmax, total
 from headwork.numbers.enclosure import largest
 from headwork.numbers.surd import Real, root
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Root,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 
 
 class Hidden:
@@ -54,9 +35,9 @@ def exact(last: Step, handed: Mapping[Step, Matrix]) -> dict[Step, Matrix]:
     return read(last, EXACT, handed)
 
 
-def divisor(by: Root | Real) -> Real:
+def divisor(by: ops.Root | Real) -> Real:
     """What a `Divide` divides by, as a number."""
-    if not isinstance(by, Root):
+    if not isinstance(by, ops.Root):
         return by
     if not isinstance(by.of, int):
         raise HeadworkError(f"{by.name} is not known, so nothing can be divided by √{by.name}; add it under [sizes]")
@@ -75,7 +56,7 @@ def _matmul(step: Step, left: Matrix, right: Matrix) -> Matrix:
 
 
 def _divide(step: Step, scores: Matrix) -> Matrix:
-    assert isinstance(step.op, Divide)
+    assert isinstance(step.op, ops.Divide)
     factor = Fraction(1) / divisor(step.op.by)
     return tuple(tuple(x if isinstance(x, Hidden) else x * factor for x in row) for row in scores)
 
@@ -126,7 +107,7 @@ def _exp(step: Step, matrix: Matrix) -> Matrix:
 
 
 def _sums(step: Step, matrix: Matrix) -> Matrix:
-    assert isinstance(step.op, Sums)
+    assert isinstance(step.op, ops.Sums)
     lines = matrix if step.op.axis == -1 else tuple(zip(*matrix, strict=True))
     sums = tuple(total(_number(step, x) for x in line) for line in lines)
     return tuple((x,) for x in sums) if step.op.axis == -1 else (sums,)
@@ -142,18 +123,18 @@ def _largest(row: tuple[Entry, ...]) -> Entry:
 
 
 def _constant(step: Step) -> Matrix:
-    assert isinstance(step.op, Constant)
+    assert isinstance(step.op, ops.Constant)
     rows, columns = map(int, step.op.shape)
     return ((step.op.value,) * columns,) * rows
 
 
 def _rows(step: Step, matrix: Matrix) -> Matrix:
-    assert isinstance(step.op, Rows)
+    assert isinstance(step.op, ops.Rows)
     return matrix[step.op.start : step.op.stop]
 
 
 def _softmax(step: Step, scores: Matrix) -> Matrix:
-    assert isinstance(step.op, Softmax)
+    assert isinstance(step.op, ops.Softmax)
     return shared_out(softmax, step.op.axis, scores)
 
 
@@ -179,7 +160,7 @@ def _exponents(row: tuple[Entry, ...]) -> list[Real | None]:
 
 
 def _split(step: Step, wide: Matrix) -> Matrix:
-    assert isinstance(step.op, Split)
+    assert isinstance(step.op, ops.Split)
     assert isinstance(step.op.of, int)
     width = len(wide[0]) // step.op.of
     start = step.op.part * width
@@ -187,21 +168,21 @@ def _split(step: Step, wide: Matrix) -> Matrix:
 
 
 EXACT: Rules[Matrix] = {
-    Given: _given,
-    MatMul: _matmul,
-    Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
-    Divide: _divide,
-    Add: _add,
-    Softmax: _softmax,
-    Split: _split,
-    Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
-    Constant: _constant,
-    Multiply: _multiply,
-    Subtract: lambda step, left, right: by_entry(minus, left, right),
-    DivideBy: _divide_by,
-    Exp: _exp,
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _rows,
-    Stack: lambda step, *parts: sum(parts, ()),
+    ops.Given: _given,
+    ops.MatMul: _matmul,
+    ops.Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
+    ops.Divide: _divide,
+    ops.Add: _add,
+    ops.Softmax: _softmax,
+    ops.Split: _split,
+    ops.Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
+    ops.Constant: _constant,
+    ops.Multiply: _multiply,
+    ops.Subtract: lambda step, left, right: by_entry(minus, left, right),
+    ops.DivideBy: _divide_by,
+    ops.Exp: _exp,
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _rows,
+    ops.Stack: lambda step, *parts: sum(parts, ()),
 }

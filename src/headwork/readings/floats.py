@@ -8,30 +8,11 @@ from itertools import chain
 from math import copysign, exp, inf, isfinite, isnan, nan
 from operator import add, mul
 
+from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.digits import to_float
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Root,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.exact import Hidden, Matrix
 
 Floats = Sequence[Sequence[float]]
@@ -63,9 +44,9 @@ def _matmul(step: Step, left: Floats, right: Floats) -> Floats:
 
 
 def _divide(step: Step, scores: Floats) -> Floats:
-    assert isinstance(step.op, Divide)
+    assert isinstance(step.op, ops.Divide)
     by = step.op.by
-    number = float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by)
+    number = float(by.of) ** 0.5 if isinstance(by, ops.Root) else to_float(by)
     return [[s / number for s in row] for row in scores]
 
 
@@ -98,23 +79,23 @@ def _power(s: float) -> float:
 
 
 def _constant(step: Step) -> Floats:
-    assert isinstance(step.op, Constant)
+    assert isinstance(step.op, ops.Constant)
     rows, columns = step.op.shape
     return [[to_float(step.op.value)] * columns] * rows
 
 
 def _sums(step: Step, matrix: Floats) -> Floats:
-    assert isinstance(step.op, Sums)
+    assert isinstance(step.op, ops.Sums)
     return [[sum(row)] for row in matrix] if step.op.axis == -1 else [[sum(c) for c in zip(*matrix, strict=True)]]
 
 
 def _rows(step: Step, matrix: Floats) -> Floats:
-    assert isinstance(step.op, Rows)
+    assert isinstance(step.op, ops.Rows)
     return matrix[step.op.start : step.op.stop]
 
 
 def _softmax(step: Step, scores: Floats) -> Floats:
-    assert isinstance(step.op, Softmax)
+    assert isinstance(step.op, ops.Softmax)
     return shared_out(softmax_row, step.op.axis, scores)
 
 
@@ -145,28 +126,28 @@ def _without_a_top(scores: Sequence[float]) -> list[float]:
 
 
 def _split(step: Step, wide: Floats) -> Floats:
-    assert isinstance(step.op, Split)
+    assert isinstance(step.op, ops.Split)
     width = len(wide[0]) // step.op.of
     start = step.op.part * width
     return [row[start : start + width] for row in wide]
 
 
 FLOATS: Rules[Floats] = {
-    Given: _given,
-    MatMul: _matmul,
-    Transpose: lambda step, matrix: [*zip(*matrix, strict=True)],
-    Divide: _divide,
-    Add: _add,
-    Softmax: _softmax,
-    Split: _split,
-    Join: lambda step, *parts: [[*chain(*rows)] for rows in zip(*parts, strict=True)],
-    Constant: _constant,
-    Multiply: lambda step, left, right: by_entry(mul, left, right),
-    Subtract: lambda step, left, right: by_entry(_minus, left, right),
-    DivideBy: lambda step, left, right: by_entry(_share_of, left, right),
-    Exp: lambda step, matrix: [[_power(s) for s in row] for row in matrix],
-    Sums: _sums,
-    Maxima: lambda step, *parts: [[max(chain(*rows))] for rows in zip(*parts, strict=True)],
-    Rows: _rows,
-    Stack: lambda step, *parts: [*chain(*parts)],
+    ops.Given: _given,
+    ops.MatMul: _matmul,
+    ops.Transpose: lambda step, matrix: [*zip(*matrix, strict=True)],
+    ops.Divide: _divide,
+    ops.Add: _add,
+    ops.Softmax: _softmax,
+    ops.Split: _split,
+    ops.Join: lambda step, *parts: [[*chain(*rows)] for rows in zip(*parts, strict=True)],
+    ops.Constant: _constant,
+    ops.Multiply: lambda step, left, right: by_entry(mul, left, right),
+    ops.Subtract: lambda step, left, right: by_entry(_minus, left, right),
+    ops.DivideBy: lambda step, left, right: by_entry(_share_of, left, right),
+    ops.Exp: lambda step, matrix: [[_power(s) for s in row] for row in matrix],
+    ops.Sums: _sums,
+    ops.Maxima: lambda step, *parts: [[max(chain(*rows))] for rows in zip(*parts, strict=True)],
+    ops.Rows: _rows,
+    ops.Stack: lambda step, *parts: [*chain(*parts)],
 }

@@ -11,30 +11,10 @@ from typing import Any
 
 import sympy
 
+from headwork import ops
 from headwork.graph import Step, read
 from headwork.maths import Prose, listed
 from headwork.notation import PLAIN
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Op,
-    Root,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.algebra import as_sympy
 from headwork.readings.shapes import shapes
 
@@ -110,10 +90,10 @@ def _dependence(left: Moments, right: Moments) -> Prose:
 
 
 def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
-    assert isinstance(step.op, Divide)
+    assert isinstance(step.op, ops.Divide)
     if scores.why_not:
         return scores
-    by = sympy.sqrt(step.op.by.of) if isinstance(step.op.by, Root) else as_sympy(step.op.by)
+    by = sympy.sqrt(step.op.by.of) if isinstance(step.op.by, ops.Root) else as_sympy(step.op.by)
     return Moments(scores.mean / by, sympy.simplify(scores.variance / by**2), scores.sources)
 
 
@@ -143,7 +123,7 @@ def _multiply(draws: Draws, step: Step, left: Moments, right: Moments) -> Moment
 
 
 def _sums(draws: Draws, step: Step, matrix: Moments) -> Moments:
-    assert isinstance(step.op, Sums)
+    assert isinstance(step.op, ops.Sums)
     correlated: Prose = () if matrix.independent else ("the terms of the sum may be correlated",)
     if why_not := matrix.why_not or correlated:
         return Moments(None, None, matrix.sources, why_not=why_not)
@@ -162,7 +142,7 @@ def _without(what: str) -> Callable[..., Moments]:
 
 
 def _constant(draws: Draws, step: Step) -> Moments:
-    assert isinstance(step.op, Constant)
+    assert isinstance(step.op, ops.Constant)
     return Moments(as_sympy(step.op.value), sympy.S.Zero, independent=True)
 
 
@@ -184,22 +164,22 @@ def _same(draws: Draws, step: Step, first: Moments, *others: Moments) -> Moments
     )
 
 
-MOMENTS: Mapping[type[Op], Callable[..., Moments]] = {
-    Given: _given,
-    MatMul: _matmul,
-    Transpose: _same,
-    Divide: _divide,
-    Add: _add,
-    Softmax: _softmax,
-    Split: _same,
-    Join: _same,
-    Constant: _constant,
-    Multiply: _multiply,
-    Subtract: _subtract,
-    DivideBy: _without("a quotient"),
-    Exp: _without("an exponential"),
-    Sums: _sums,
-    Maxima: _without("a maximum"),
-    Rows: _same,
-    Stack: _same,
+MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
+    ops.Given: _given,
+    ops.MatMul: _matmul,
+    ops.Transpose: _same,
+    ops.Divide: _divide,
+    ops.Add: _add,
+    ops.Softmax: _softmax,
+    ops.Split: _same,
+    ops.Join: _same,
+    ops.Constant: _constant,
+    ops.Multiply: _multiply,
+    ops.Subtract: _subtract,
+    ops.DivideBy: _without("a quotient"),
+    ops.Exp: _without("an exponential"),
+    ops.Sums: _sums,
+    ops.Maxima: _without("a maximum"),
+    ops.Rows: _same,
+    ops.Stack: _same,
 }

@@ -1,35 +1,14 @@
 """Shapes: a step means its lengths, in numbers or in symbols."""
 
+from headwork import ops
 from headwork.errors import ShapeError
 from headwork.graph import Rules, Step, read
 from headwork.inline import inline
 from headwork.maths import Maths, Number, between
 from headwork.notation import PLAIN
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Rows,
-    Shape,
-    Size,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-    Untold,
-)
 
 
-def shapes(last: Step) -> dict[Step, Shape]:
+def shapes(last: Step) -> dict[Step, ops.Shape]:
     """The shape of every step: (…batches, rows, columns).
 
     A mismatch is an error that names the step, both shapes and the remedy.
@@ -37,35 +16,35 @@ def shapes(last: Step) -> dict[Step, Shape]:
     return read(last, SHAPES)
 
 
-def shape_text(shape: Shape) -> str:
+def shape_text(shape: ops.Shape) -> str:
     """2×3, B×n×d/h."""
     return inline(shape_maths(shape))
 
 
-def size_text(size: Size) -> str:
+def size_text(size: ops.Size) -> str:
     return inline(size_maths(size))
 
 
-def shape_maths(shape: Shape) -> Maths:
+def shape_maths(shape: ops.Shape) -> Maths:
     return between(map(size_maths, shape), "×")
 
 
-def size_maths(size: Size) -> Maths:
-    if isinstance(size, int | Untold):
+def size_maths(size: ops.Size) -> Maths:
+    if isinstance(size, int | ops.Untold):
         return Number(str(size))
     from headwork.readings.algebra import algebra  # symbols only: SymPy is loaded already
 
     return algebra(size)
 
 
-def _given(step: Step) -> Shape:
-    assert isinstance(step.op, Given | Constant)
+def _given(step: Step) -> ops.Shape:
+    assert isinstance(step.op, ops.Given | ops.Constant)
     if len(step.op.shape) < 2:
         raise ShapeError(f"{PLAIN.of(step)} needs rows and columns, but its shape is {step.op.shape}")
     return step.op.shape
 
 
-def _matmul(step: Step, left: Shape, right: Shape) -> Shape:
+def _matmul(step: Step, left: ops.Shape, right: ops.Shape) -> ops.Shape:
     if left[-1] != right[-2]:
         a, b = (PLAIN.of(s) for s in step.inputs)
         raise ShapeError(
@@ -75,15 +54,15 @@ def _matmul(step: Step, left: Shape, right: Shape) -> Shape:
     return (*_batches(step, left, right), left[-2], right[-1])
 
 
-def _transpose(step: Step, shape: Shape) -> Shape:
+def _transpose(step: Step, shape: ops.Shape) -> ops.Shape:
     return (*shape[:-2], shape[-1], shape[-2])
 
 
-def _same(step: Step, shape: Shape) -> Shape:
+def _same(step: Step, shape: ops.Shape) -> ops.Shape:
     return shape
 
 
-def _add(step: Step, left: Shape, *others: Shape) -> Shape:
+def _add(step: Step, left: ops.Shape, *others: ops.Shape) -> ops.Shape:
     shape = left
     for source, right in zip(step.inputs[1:], others, strict=True):
         rows_fit = right[-2] in (1, left[-2])
@@ -97,7 +76,7 @@ def _add(step: Step, left: Shape, *others: Shape) -> Shape:
     return shape
 
 
-def _by_entry(step: Step, left: Shape, right: Shape) -> Shape:
+def _by_entry(step: Step, left: ops.Shape, right: ops.Shape) -> ops.Shape:
     """A column, a row or a single entry on the right is spread."""
     if any(one not in (1, other) for one, other in zip(right[-2:], left[-2:], strict=True)):
         a, b = (PLAIN.of(s) for s in step.inputs)
@@ -108,20 +87,20 @@ def _by_entry(step: Step, left: Shape, right: Shape) -> Shape:
     return (*_batches(step, left, right), *left[-2:])
 
 
-def _sums(step: Step, shape: Shape) -> Shape:
-    assert isinstance(step.op, Sums)
+def _sums(step: Step, shape: ops.Shape) -> ops.Shape:
+    assert isinstance(step.op, ops.Sums)
     return (*shape[:-1], 1) if step.op.axis == -1 else (*shape[:-2], 1, shape[-1])
 
 
-def _maxima(step: Step, first: Shape, *others: Shape) -> Shape:
+def _maxima(step: Step, first: ops.Shape, *others: ops.Shape) -> ops.Shape:
     if any(other[:-1] != first[:-1] for other in others):
         found = ", ".join(shape_text(shape) for shape in (first, *others))
         raise ShapeError(f"step {PLAIN.of(step)}: {found} have no rows in common. All need the same number of rows.")
     return (*first[:-1], 1)
 
 
-def _rows(step: Step, shape: Shape) -> Shape:
-    assert isinstance(step.op, Rows)
+def _rows(step: Step, shape: ops.Shape) -> ops.Shape:
+    assert isinstance(step.op, ops.Rows)
     start, stop, rows = step.op.start, step.op.stop, shape[-2]
     if not 0 <= start < stop or (isinstance(rows, int) and stop > rows):
         raise ShapeError(
@@ -131,18 +110,18 @@ def _rows(step: Step, shape: Shape) -> Shape:
     return (*shape[:-2], stop - start, shape[-1])
 
 
-def _stack(step: Step, *parts: Shape) -> Shape:
+def _stack(step: Step, *parts: ops.Shape) -> ops.Shape:
     if any((*part[:-2], part[-1]) != (*parts[0][:-2], parts[0][-1]) for part in parts):
         found = ", ".join(shape_text(part) for part in parts)
         raise ShapeError(
             f"step {PLAIN.of(step)} cannot be stacked: its parts are {found}. All need the same number of columns."
         )
-    total: Size = sum(part[-2] for part in parts)
+    total: ops.Size = sum(part[-2] for part in parts)
     return (*parts[0][:-2], total, parts[0][-1])
 
 
-def _split(step: Step, shape: Shape) -> Shape:
-    assert isinstance(step.op, Split)
+def _split(step: Step, shape: ops.Shape) -> ops.Shape:
+    assert isinstance(step.op, ops.Split)
     columns, of = shape[-1], step.op.of
     if isinstance(columns, int) and isinstance(of, int) and columns % of:
         raise ShapeError(
@@ -153,18 +132,18 @@ def _split(step: Step, shape: Shape) -> Shape:
     return (*shape[:-1], part)
 
 
-def _join(step: Step, *parts: Shape) -> Shape:
-    assert isinstance(step.op, Join)
+def _join(step: Step, *parts: ops.Shape) -> ops.Shape:
+    assert isinstance(step.op, ops.Join)
     if any(part[:-1] != parts[0][:-1] for part in parts):
         found = ", ".join(shape_text(part) for part in parts)
         raise ShapeError(
             f"step {PLAIN.of(step)} cannot be joined: its parts are {found}. All need the same number of rows."
         )
-    total: Size = sum(part[-1] for part in parts)
+    total: ops.Size = sum(part[-1] for part in parts)
     return (*parts[0][:-1], total if step.op.of is None else total * step.op.of)
 
 
-def _batches(step: Step, left: Shape, right: Shape) -> Shape:
+def _batches(step: Step, left: ops.Shape, right: ops.Shape) -> ops.Shape:
     """Two batches must agree, or one side has none."""
     a, b = left[:-2], right[:-2]
     if a and b and a != b:
@@ -174,22 +153,22 @@ def _batches(step: Step, left: Shape, right: Shape) -> Shape:
     return a or b
 
 
-SHAPES: Rules[Shape] = {
-    Given: _given,
-    MatMul: _matmul,
-    Transpose: _transpose,
-    Divide: _same,
-    Add: _add,
-    Softmax: _same,
-    Split: _split,
-    Join: _join,
-    Constant: _given,
-    Multiply: _by_entry,
-    Subtract: _by_entry,
-    DivideBy: _by_entry,
-    Exp: _same,
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _rows,
-    Stack: _stack,
+SHAPES: Rules[ops.Shape] = {
+    ops.Given: _given,
+    ops.MatMul: _matmul,
+    ops.Transpose: _transpose,
+    ops.Divide: _same,
+    ops.Add: _add,
+    ops.Softmax: _same,
+    ops.Split: _split,
+    ops.Join: _join,
+    ops.Constant: _given,
+    ops.Multiply: _by_entry,
+    ops.Subtract: _by_entry,
+    ops.DivideBy: _by_entry,
+    ops.Exp: _same,
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _rows,
+    ops.Stack: _stack,
 }

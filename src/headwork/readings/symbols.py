@@ -7,30 +7,10 @@ from typing import Any
 
 import sympy
 
+from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, in_order, read
 from headwork.notation import PLAIN, Notation
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Root,
-    Rows,
-    Shape,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.algebra import as_sympy
 
 SymbolMatrix = tuple[tuple[Any, ...], ...]  # of sympy.Expr, which has no types
@@ -40,11 +20,11 @@ def symbols(
     last: Step, handed: Mapping[Step, SymbolMatrix] | None = None, notation: Notation = PLAIN
 ) -> dict[Step, SymbolMatrix]:
     """Every step in named entries; what is given has entries called after it: x_1,1 and so on."""
-    givens = {s: named(s, s.op.shape, notation) for s in in_order(last) if isinstance(s.op, Given)}
+    givens = {s: named(s, s.op.shape, notation) for s in in_order(last) if isinstance(s.op, ops.Given)}
     return read(last, SYMBOLS, {**givens, **(handed or {})})
 
 
-def named(step: Step, shape: Shape, notation: Notation = PLAIN) -> SymbolMatrix:
+def named(step: Step, shape: ops.Shape, notation: Notation = PLAIN) -> SymbolMatrix:
     """A matrix of fresh symbols, called after the step in small letters: W_Q,1 has w_Q,1,1,1 …"""
     if not all(isinstance(size, int) for size in shape):
         raise HeadworkError(f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …")
@@ -59,7 +39,7 @@ def named(step: Step, shape: Shape, notation: Notation = PLAIN) -> SymbolMatrix:
 
 
 def _given(step: Step) -> SymbolMatrix:
-    assert isinstance(step.op, Given)
+    assert isinstance(step.op, ops.Given)
     return named(step, step.op.shape)
 
 
@@ -71,9 +51,9 @@ def _matmul(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix
 
 
 def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, Divide)
+    assert isinstance(step.op, ops.Divide)
     by = step.op.by
-    number = sympy.sqrt(by.of) if isinstance(by, Root) else as_sympy(by)
+    number = sympy.sqrt(by.of) if isinstance(by, ops.Root) else as_sympy(by)
     return tuple(tuple(s / number for s in row) for row in scores)
 
 
@@ -87,25 +67,25 @@ def _by_entry(rule: Callable[[Any, Any], Any], left: SymbolMatrix, right: Symbol
 
 
 def _sums(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, Sums)
+    assert isinstance(step.op, ops.Sums)
     if step.op.axis == -1:
         return tuple((sympy.Add(*row),) for row in matrix)
     return (tuple(sympy.Add(*column) for column in zip(*matrix, strict=True)),)
 
 
 def _constant(step: Step) -> SymbolMatrix:
-    assert isinstance(step.op, Constant)
+    assert isinstance(step.op, ops.Constant)
     rows, columns = map(int, step.op.shape)
     return ((as_sympy(step.op.value),) * columns,) * rows
 
 
 def _rows(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, Rows)
+    assert isinstance(step.op, ops.Rows)
     return matrix[step.op.start : step.op.stop]
 
 
 def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, Softmax)
+    assert isinstance(step.op, ops.Softmax)
     powers = tuple(tuple(sympy.exp(s) for s in row) for row in scores)
     if step.op.axis == -2:
         return tuple(zip(*map(_shares, zip(*powers, strict=True)), strict=True))
@@ -121,28 +101,28 @@ def _shares(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _split(step: Step, wide: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, Split)
+    assert isinstance(step.op, ops.Split)
     assert isinstance(step.op.of, int)
     width = len(wide[0]) // step.op.of
     return tuple(row[step.op.part * width : (step.op.part + 1) * width] for row in wide)
 
 
 SYMBOLS: Rules[SymbolMatrix] = {
-    Given: _given,
-    MatMul: _matmul,
-    Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
-    Divide: _divide,
-    Add: lambda step, *terms: reduce(partial(_by_entry, operator.add), terms),
-    Softmax: _softmax,
-    Split: _split,
-    Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
-    Constant: _constant,
-    Multiply: lambda step, left, right: _by_entry(operator.mul, left, right),
-    Subtract: lambda step, left, right: _by_entry(operator.sub, left, right),
-    DivideBy: lambda step, left, right: _by_entry(operator.truediv, left, right),
-    Exp: lambda step, matrix: tuple(tuple(sympy.exp(s) for s in row) for row in matrix),
-    Sums: _sums,
-    Maxima: lambda step, *parts: tuple((sympy.Max(*sum(rows, ())),) for rows in zip(*parts, strict=True)),
-    Rows: _rows,
-    Stack: lambda step, *parts: sum(parts, ()),
+    ops.Given: _given,
+    ops.MatMul: _matmul,
+    ops.Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
+    ops.Divide: _divide,
+    ops.Add: lambda step, *terms: reduce(partial(_by_entry, operator.add), terms),
+    ops.Softmax: _softmax,
+    ops.Split: _split,
+    ops.Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
+    ops.Constant: _constant,
+    ops.Multiply: lambda step, left, right: _by_entry(operator.mul, left, right),
+    ops.Subtract: lambda step, left, right: _by_entry(operator.sub, left, right),
+    ops.DivideBy: lambda step, left, right: _by_entry(operator.truediv, left, right),
+    ops.Exp: lambda step, matrix: tuple(tuple(sympy.exp(s) for s in row) for row in matrix),
+    ops.Sums: _sums,
+    ops.Maxima: lambda step, *parts: tuple((sympy.Max(*sum(rows, ())),) for rows in zip(*parts, strict=True)),
+    ops.Rows: _rows,
+    ops.Stack: lambda step, *parts: sum(parts, ()),
 }

@@ -6,30 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.digits import to_float
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Root,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 
 Array = NDArray[np.float64]
 
@@ -44,15 +25,15 @@ def _given(step: Step) -> Array:
 
 
 def _divide(step: Step, scores: Array) -> Array:
-    assert isinstance(step.op, Divide)
+    assert isinstance(step.op, ops.Divide)
     by = step.op.by
-    number: Array = np.array(float(by.of) ** 0.5 if isinstance(by, Root) else to_float(by))
+    number: Array = np.array(float(by.of) ** 0.5 if isinstance(by, ops.Root) else to_float(by))
     return np.divide(scores, number)
 
 
 def _softmax(step: Step, scores: Array) -> Array:
     """A row in which nothing may be read gives zeros, not NaN."""
-    assert isinstance(step.op, Softmax)
+    assert isinstance(step.op, ops.Softmax)
     axis = (-2, -1) if step.op.axis is None else step.op.axis
     top = np.max(scores, axis=axis, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
@@ -62,13 +43,13 @@ def _softmax(step: Step, scores: Array) -> Array:
 
 
 def _split(step: Step, wide: Array) -> Array:
-    assert isinstance(step.op, Split)
+    assert isinstance(step.op, ops.Split)
     assert isinstance(step.op.of, int)
     return np.split(wide, step.op.of, axis=-1)[step.op.part]
 
 
 def _constant(step: Step) -> Array:
-    assert isinstance(step.op, Constant)
+    assert isinstance(step.op, ops.Constant)
     return np.full(step.op.shape, to_float(step.op.value))
 
 
@@ -84,32 +65,32 @@ def _divide_by(step: Step, left: Array, right: Array) -> Array:
 
 
 def _sums(step: Step, matrix: Array) -> Array:
-    assert isinstance(step.op, Sums)
+    assert isinstance(step.op, ops.Sums)
     sums: Array = np.sum(matrix, axis=step.op.axis, keepdims=True)
     return sums
 
 
 def _rows(step: Step, matrix: Array) -> Array:
-    assert isinstance(step.op, Rows)
+    assert isinstance(step.op, ops.Rows)
     return matrix[..., step.op.start : step.op.stop, :]
 
 
 VALUES: Rules[Array] = {
-    Given: _given,
-    MatMul: lambda step, left, right: left @ right,
-    Transpose: lambda step, matrix: np.swapaxes(matrix, -1, -2),
-    Divide: _divide,
-    Add: lambda step, *terms: sum(terms),
-    Softmax: _softmax,
-    Split: _split,
-    Join: lambda step, *parts: np.concatenate(parts, axis=-1),
-    Constant: _constant,
-    Multiply: lambda step, left, right: left * right,
-    Subtract: _subtract,
-    DivideBy: _divide_by,
-    Exp: lambda step, matrix: np.exp(matrix),
-    Sums: _sums,
-    Maxima: lambda step, *parts: np.max(np.concatenate(parts, axis=-1), axis=-1, keepdims=True),
-    Rows: _rows,
-    Stack: lambda step, *parts: np.concatenate(parts, axis=-2),
+    ops.Given: _given,
+    ops.MatMul: lambda step, left, right: left @ right,
+    ops.Transpose: lambda step, matrix: np.swapaxes(matrix, -1, -2),
+    ops.Divide: _divide,
+    ops.Add: lambda step, *terms: sum(terms),
+    ops.Softmax: _softmax,
+    ops.Split: _split,
+    ops.Join: lambda step, *parts: np.concatenate(parts, axis=-1),
+    ops.Constant: _constant,
+    ops.Multiply: lambda step, left, right: left * right,
+    ops.Subtract: _subtract,
+    ops.DivideBy: _divide_by,
+    ops.Exp: lambda step, matrix: np.exp(matrix),
+    ops.Sums: _sums,
+    ops.Maxima: lambda step, *parts: np.max(np.concatenate(parts, axis=-1), axis=-1, keepdims=True),
+    ops.Rows: _rows,
+    ops.Stack: lambda step, *parts: np.concatenate(parts, axis=-2),
 }

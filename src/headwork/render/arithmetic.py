@@ -3,44 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from headwork.maths import (
-    Maths,
-    Number,
-    Ratio,
-    Row,
-    Sign,
-    Words,
-    applied,
-    between,
-    factor,
-    number,
-    power_of_e,
-    related,
-    signed_sum,
-)
+from headwork import maths as m
+from headwork import ops
 from headwork.numbers.closed import Closed
 from headwork.numbers.expsum import UNIT
 from headwork.numbers.surd import Real, Surd
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Op,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.exact import Entry, Hidden
 from headwork.render.blocks import Aligned, Display
 from headwork.render.cells import Style, cell, figures
@@ -59,8 +26,8 @@ def arithmetic_display(line: Arithmetic, style: Style) -> Display:
     return Display((Aligned(line.name.maths, first.pieces, first.remark), *more))
 
 
-def _line(relation: str, maths: Maths, remark: str = "") -> Aligned:
-    return Aligned(None, (related(relation, maths),), (remark,) if remark else ())
+def _line(relation: str, maths: m.Maths, remark: str = "") -> Aligned:
+    return Aligned(None, (m.related(relation, maths),), (remark,) if remark else ())
 
 
 def _relation(exact: bool) -> str:
@@ -72,31 +39,31 @@ def _equals(entry: Entry, style: Style) -> Aligned:
     return _line(_relation(exact), shown)
 
 
-def _number(entry: Entry, style: Style) -> Maths:
-    return factor(cell(entry, style)[0])
+def _number(entry: Entry, style: Style) -> m.Maths:
+    return m.factor(cell(entry, style)[0])
 
 
 def _matmul(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     exact = all(cell(x, style)[1] for pair in line.terms for x in pair)
-    products = between((between((_number(x, style) for x in pair), "·") for pair in line.terms), "+")
+    products = m.between((m.between((_number(x, style) for x in pair), "·") for pair in line.terms), "+")
     lines = [_line(_relation(exact), products)]
     if exact and len(line.terms) > 1:
         terms = [a * b for a, b in line.terms if not isinstance(a, Hidden) and not isinstance(b, Hidden)]
-        lines.append(_line("=", signed_sum(cell(term, style)[0] for term in terms)))
+        lines.append(_line("=", m.signed_sum(cell(term, style)[0] for term in terms)))
     return lines
 
 
 def _divide(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     ((dividend, by),) = line.terms
     over, under = cell(dividend, style)[0], cell(by, Style(exact=True))[0]
-    return [_line("=", Ratio(over, under, undone=True))]
+    return [_line("=", m.Ratio(over, under, undone=True))]
 
 
 def _add(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     (terms,) = line.terms
-    lines = [_line(_told(terms, style), between((_number(x, style) for x in terms), "+"))]
+    lines = [_line(_told(terms, style), m.between((_number(x, style) for x in terms), "+"))]
     if any(isinstance(b, Hidden) for b in terms[1:]):
-        lines.append(_line("=", number("−∞"), "hidden by the mask"))
+        lines.append(_line("=", m.number("−∞"), "hidden by the mask"))
     return lines
 
 
@@ -109,14 +76,14 @@ def _between(sign: str) -> Callable[[Arithmetic, Style], Sequence[Aligned]]:
 
     def rule(line: Arithmetic, style: Style) -> Sequence[Aligned]:
         ((a, b),) = line.terms
-        return [_line(_told((a, b), style), between((_number(a, style), _number(b, style)), sign))]
+        return [_line(_told((a, b), style), m.between((_number(a, style), _number(b, style)), sign))]
 
     return rule
 
 
 def _divide_by(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     ((a, b),) = line.terms
-    return [_line(_told((a, b), style), Ratio(cell(a, style)[0], cell(b, style)[0], undone=True))]
+    return [_line(_told((a, b), style), m.Ratio(cell(a, style)[0], cell(b, style)[0], undone=True))]
 
 
 def _exp(line: Arithmetic, style: Style) -> Sequence[Aligned]:
@@ -126,32 +93,34 @@ def _exp(line: Arithmetic, style: Style) -> Sequence[Aligned]:
 
 def _sums(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     terms = [x for (x,) in line.terms]
-    return [_line(_told(terms, style), signed_sum(cell(x, style)[0] for x in terms))]
+    return [_line(_told(terms, style), m.signed_sum(cell(x, style)[0] for x in terms))]
 
 
 def _maxima(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     terms = [x for (x,) in line.terms]
-    largest = applied("max", between((cell(x, style)[0] for x in terms), ","))
+    largest = m.applied("max", m.between((cell(x, style)[0] for x in terms), ","))
     return [_line(_told(terms, style), largest)]
 
 
 def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     (own,), summed = line.terms
     if isinstance(own, Hidden):
-        nothing = Ratio(power_of_e(number("−∞")), Sign("…"), undone=True)
-        return [_line("=", Row((nothing, Sign("="), Number("0"))), "hidden by the mask")]
+        nothing = m.Ratio(m.power_of_e(m.number("−∞")), m.Sign("…"), undone=True)
+        return [_line("=", m.Row((nothing, m.Sign("="), m.Number("0"))), "hidden by the mask")]
     assert isinstance(own, Fraction | Surd)
     seen = [s for s in summed if isinstance(s, Fraction | Surd)]
     exact = all(cell(s, style)[1] for s in seen)
     above = _exponential([own])
     return [
-        _line(_relation(exact), Ratio(_power(own, style), between((_power(s, style) for s in seen), "+"), undone=True)),
-        _line("≈", Ratio(above, between((_exponential([s]) for s in seen), "+"), undone=True)),
-        _line("≈", Ratio(above, _exponential(seen), undone=True)),
+        _line(
+            _relation(exact), m.Ratio(_power(own, style), m.between((_power(s, style) for s in seen), "+"), undone=True)
+        ),
+        _line("≈", m.Ratio(above, m.between((_exponential([s]) for s in seen), "+"), undone=True)),
+        _line("≈", m.Ratio(above, _exponential(seen), undone=True)),
     ]
 
 
-def _exponential(exponents: list[Real]) -> Maths:
+def _exponential(exponents: list[Real]) -> m.Maths:
     """The sum of e to these, in a few figures."""
     total: dict[Real, Real] = {}
     for s in exponents:
@@ -160,30 +129,30 @@ def _exponential(exponents: list[Real]) -> Maths:
     return figures(only or Closed({UNIT: total}), FIGURES)
 
 
-def _power(exponent: Entry, style: Style) -> Maths:
-    return power_of_e(cell(exponent, style)[0])
+def _power(exponent: Entry, style: Style) -> m.Maths:
+    return m.power_of_e(cell(exponent, style)[0])
 
 
 def _moved(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    return [_line("=", Row((Words("an entry of "), line.sources[0].maths)))]
+    return [_line("=", m.Row((m.Words("an entry of "), line.sources[0].maths)))]
 
 
-ARITHMETIC: Mapping[type[Op], Callable[[Arithmetic, Style], Sequence[Aligned]]] = {
-    Given: lambda line, style: [],
-    MatMul: _matmul,
-    Transpose: _moved,
-    Divide: _divide,
-    Add: _add,
-    Softmax: _softmax,
-    Split: _moved,
-    Join: _moved,
-    Constant: lambda line, style: [],
-    Multiply: _between("·"),
-    Subtract: _between("−"),
-    DivideBy: _divide_by,
-    Exp: _exp,
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _moved,
-    Stack: _moved,
+ARITHMETIC: Mapping[type[ops.Op], Callable[[Arithmetic, Style], Sequence[Aligned]]] = {
+    ops.Given: lambda line, style: [],
+    ops.MatMul: _matmul,
+    ops.Transpose: _moved,
+    ops.Divide: _divide,
+    ops.Add: _add,
+    ops.Softmax: _softmax,
+    ops.Split: _moved,
+    ops.Join: _moved,
+    ops.Constant: lambda line, style: [],
+    ops.Multiply: _between("·"),
+    ops.Subtract: _between("−"),
+    ops.DivideBy: _divide_by,
+    ops.Exp: _exp,
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _moved,
+    ops.Stack: _moved,
 }

@@ -2,53 +2,15 @@
 
 from collections.abc import Callable, Mapping
 
-from headwork.maths import (
-    TRANSPOSED,
-    Above,
-    Grid,
-    Maths,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    Words,
-    applied,
-    between,
-    bracketed,
-    factor,
-    is_sum,
-    minus,
-    related,
-    row,
-)
+from headwork import maths as m
+from headwork import ops
 from headwork.notation import Name
 from headwork.numbers.text import written
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Op,
-    Root,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.shapes import size_maths
 from headwork.working import Equation
 
 
-def formula(equation: Equation, operands: tuple[Maths, ...] = ()) -> Maths:
+def formula(equation: Equation, operands: tuple[m.Maths, ...] = ()) -> m.Maths:
     """How the value is made, of operands that are names unless matrices are handed in."""
     named = operands or tuple(operand.name.maths for operand in equation.operands)
     if equation.operands:
@@ -56,41 +18,41 @@ def formula(equation: Equation, operands: tuple[Maths, ...] = ()) -> Maths:
     return FORMULA[type(equation.step.op)](equation, *named)
 
 
-def made_of(equation: Equation) -> Maths | None:
+def made_of(equation: Equation) -> m.Maths | None:
     """= X·W; nothing for what is given."""
-    return None if equation.given else related("=", formula(equation))
+    return None if equation.given else m.related("=", formula(equation))
 
 
-def divisor(op: Divide, *, in_numbers: bool = False) -> Maths:
+def divisor(op: ops.Divide, *, in_numbers: bool = False) -> m.Maths:
     """√d_k, or with its number √3."""
-    if isinstance(op.by, Root):
-        return RootOf(size_maths(op.by.of) if in_numbers else Name.read(op.by.name).maths)
+    if isinstance(op.by, ops.Root):
+        return m.RootOf(size_maths(op.by.of) if in_numbers else Name.read(op.by.name).maths)
     by = written(op.by)
-    return bracketed(by) if is_sum(by) or isinstance(by, Ratio) else by
+    return m.bracketed(by) if m.is_sum(by) or isinstance(by, m.Ratio) else by
 
 
-def _number(op: Op) -> Maths | None:
+def _number(op: ops.Op) -> m.Maths | None:
     """A constant that is a single number is written as that number."""
-    return factor(written(op.value)) if isinstance(op, Constant) and op.shape == (1, 1) else None
+    return m.factor(written(op.value)) if isinstance(op, ops.Constant) and op.shape == (1, 1) else None
 
 
-def _multiply(equation: Equation, left: Maths, right: Maths) -> Maths:
+def _multiply(equation: Equation, left: m.Maths, right: m.Maths) -> m.Maths:
     number = _number(equation.step.inputs[1].op)
-    return between((left, right), "∘") if number is None else between((number, left), "·")
+    return m.between((left, right), "∘") if number is None else m.between((number, left), "·")
 
 
-def _divide(equation: Equation, scores: Maths) -> Maths:
-    assert isinstance(equation.step.op, Divide)
+def _divide(equation: Equation, scores: m.Maths) -> m.Maths:
+    assert isinstance(equation.step.op, ops.Divide)
     if equation.step.op.by == -1:
-        return minus(scores)
-    return Row((scores, Sign("/"), divisor(equation.step.op, in_numbers=isinstance(scores, Grid))))
+        return m.minus(scores)
+    return m.Row((scores, m.Sign("/"), divisor(equation.step.op, in_numbers=isinstance(scores, m.Grid))))
 
 
-def _softmax(equation: Equation, scores: Maths) -> Maths:
-    assert isinstance(equation.step.op, Softmax)
+def _softmax(equation: Equation, scores: m.Maths) -> m.Maths:
+    assert isinstance(equation.step.op, ops.Softmax)
     along = {-1: "", -2: " down the columns", None: " over everything"}[equation.step.op.axis]
-    weights = applied("softmax", scores)
-    return row(weights, Words(along)) if along else weights
+    weights = m.applied("softmax", scores)
+    return m.row(weights, m.Words(along)) if along else weights
 
 
 def part(equation: Equation) -> str:
@@ -98,56 +60,56 @@ def part(equation: Equation) -> str:
     if equation.block is None:
         return f"block {equation.name.subscripts[-1]}"
     first, last = equation.block
-    lines = "row" if isinstance(equation.step.op, Rows) else "column"
+    lines = "row" if isinstance(equation.step.op, ops.Rows) else "column"
     return f"{lines} {first}" if first == last else f"{lines}s {first}–{last}"
 
 
-def _sums(equation: Equation, matrix: Maths) -> Maths:
-    assert isinstance(equation.step.op, Sums)
-    return Row((Words("row sums of " if equation.step.op.axis == -1 else "column sums of "), matrix))
+def _sums(equation: Equation, matrix: m.Maths) -> m.Maths:
+    assert isinstance(equation.step.op, ops.Sums)
+    return m.Row((m.Words("row sums of " if equation.step.op.axis == -1 else "column sums of "), matrix))
 
 
-def _maxima(equation: Equation, *parts: Maths) -> Maths:
-    return Row((Words("row maxima of "), parts[0] if len(parts) == 1 else side_by_side(parts)))
+def _maxima(equation: Equation, *parts: m.Maths) -> m.Maths:
+    return m.Row((m.Words("row maxima of "), parts[0] if len(parts) == 1 else side_by_side(parts)))
 
 
-def _stack(equation: Equation, *parts: Maths) -> Maths:
-    under = between(parts, ";")
-    return under if all(isinstance(p, Grid) for p in parts) else bracketed(under, "[", "]")
+def _stack(equation: Equation, *parts: m.Maths) -> m.Maths:
+    under = m.between(parts, ";")
+    return under if all(isinstance(p, m.Grid) for p in parts) else m.bracketed(under, "[", "]")
 
 
-def _split(equation: Equation, wide: Maths) -> Maths:
-    return Row((Words(f"{part(equation)} of "), wide))
+def _split(equation: Equation, wide: m.Maths) -> m.Maths:
+    return m.Row((m.Words(f"{part(equation)} of "), wide))
 
 
-def _join(equation: Equation, *parts: Maths) -> Maths:
-    assert isinstance(equation.step.op, Join)
+def _join(equation: Equation, *parts: m.Maths) -> m.Maths:
+    assert isinstance(equation.step.op, ops.Join)
     typical = equation.step.op.of is not None or len(parts) < len(equation.step.inputs)  # of all heads
-    return side_by_side((Sign("…"), parts[0], Sign("…")) if typical else parts)
+    return side_by_side((m.Sign("…"), parts[0], m.Sign("…")) if typical else parts)
 
 
-def side_by_side(parts: tuple[Maths, ...]) -> Maths:
+def side_by_side(parts: tuple[m.Maths, ...]) -> m.Maths:
     """[Q_1 | Q_2]; matrices have brackets of their own."""
-    joined = between(parts, "|")
-    return joined if all(isinstance(p, Grid) for p in parts) else bracketed(joined, "[", "]")
+    joined = m.between(parts, "|")
+    return joined if all(isinstance(p, m.Grid) for p in parts) else m.bracketed(joined, "[", "]")
 
 
-FORMULA: Mapping[type[Op], Callable[..., Maths]] = {
-    Given: lambda equation: equation.name.maths,
-    MatMul: lambda equation, *factors: between(factors, "·"),
-    Transpose: lambda equation, matrix: Above(matrix, TRANSPOSED),
-    Divide: _divide,
-    Add: lambda equation, *terms: between(terms, "+"),
-    Softmax: _softmax,
-    Split: _split,
-    Join: _join,
-    Constant: lambda equation: equation.name.maths,
-    Multiply: _multiply,
-    Subtract: lambda equation, *terms: between(terms, "−"),
-    DivideBy: lambda equation, *sides: between(sides, "/"),
-    Exp: lambda equation, matrix: applied("exp", matrix),
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _split,
-    Stack: _stack,
+FORMULA: Mapping[type[ops.Op], Callable[..., m.Maths]] = {
+    ops.Given: lambda equation: equation.name.maths,
+    ops.MatMul: lambda equation, *factors: m.between(factors, "·"),
+    ops.Transpose: lambda equation, matrix: m.Above(matrix, m.TRANSPOSED),
+    ops.Divide: _divide,
+    ops.Add: lambda equation, *terms: m.between(terms, "+"),
+    ops.Softmax: _softmax,
+    ops.Split: _split,
+    ops.Join: _join,
+    ops.Constant: lambda equation: equation.name.maths,
+    ops.Multiply: _multiply,
+    ops.Subtract: lambda equation, *terms: m.between(terms, "−"),
+    ops.DivideBy: lambda equation, *sides: m.between(sides, "/"),
+    ops.Exp: lambda equation, matrix: m.applied("exp", matrix),
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _split,
+    ops.Stack: _stack,
 }

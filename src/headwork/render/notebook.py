@@ -8,30 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from keyword import iskeyword
 
+from headwork import ops
 from headwork.extras import needs
 from headwork.notation import Name
 from headwork.numbers.surd import Surd
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Multiply,
-    Op,
-    Root,
-    Rows,
-    Softmax,
-    Split,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
 from headwork.render.drawing import Drawing
@@ -193,11 +173,11 @@ def _number(entry: Entry) -> str:
 def _op(equation: Equation) -> str:
     """The operation as Python: Softmax(), Split(part=1, of=2)."""
     op = equation.step.op
-    if isinstance(op, Softmax) and equation.upright:
+    if isinstance(op, ops.Softmax) and equation.upright:
         op = dataclasses.replace(op, axis=-2)
-    if isinstance(op, Divide) and not isinstance(op.by, Root):
+    if isinstance(op, ops.Divide) and not isinstance(op.by, ops.Root):
         return f"Divide(parse_number({_number(op.by)}))"
-    if isinstance(op, Divide) and isinstance(op.by, Root):
+    if isinstance(op, ops.Divide) and isinstance(op.by, ops.Root):
         return f'Divide(Root({op.by.of}, "{op.by.name}"))'
     told = [f for f in dataclasses.fields(op) if getattr(op, f.name) != f.default]
     return f"{type(op).__name__}({', '.join(f'{f.name}={getattr(op, f.name)!r}' for f in told)})"
@@ -207,14 +187,14 @@ def _torch_divide(equation: Equation, scores: str) -> str:
     from headwork.numbers.digits import to_float
     from headwork.readings.exact import divisor
 
-    assert isinstance(equation.step.op, Divide)
+    assert isinstance(equation.step.op, ops.Divide)
     by = equation.step.op.by
-    under = f"{by.of} ** 0.5" if isinstance(by, Root) else repr(to_float(divisor(by)))
+    under = f"{by.of} ** 0.5" if isinstance(by, ops.Root) else repr(to_float(divisor(by)))
     return f"{scores} / {under}"
 
 
 def _torch_softmax(equation: Equation, scores: str) -> str:
-    assert isinstance(equation.step.op, Softmax)
+    assert isinstance(equation.step.op, ops.Softmax)
     axis = -2 if equation.upright else equation.step.op.axis
     if axis is None:
         return f"torch.softmax({scores}.flatten(), 0).reshape({scores}.shape)"
@@ -222,12 +202,12 @@ def _torch_softmax(equation: Equation, scores: str) -> str:
 
 
 def _torch_split(equation: Equation, wide: str) -> str:
-    assert isinstance(equation.step.op, Split)
+    assert isinstance(equation.step.op, ops.Split)
     return f"{wide}.chunk({equation.step.op.of}, dim={-2 if equation.upright else -1})[{equation.step.op.part}]"
 
 
 def _torch_sums(equation: Equation, matrix: str) -> str:
-    assert isinstance(equation.step.op, Sums)
+    assert isinstance(equation.step.op, ops.Sums)
     return f"{matrix}.sum({_along(equation, equation.step.op.axis)}, keepdim=True)"
 
 
@@ -238,7 +218,7 @@ def _torch_maxima(equation: Equation, *parts: str) -> str:
 
 
 def _torch_rows(equation: Equation, matrix: str) -> str:
-    assert isinstance(equation.step.op, Rows)
+    assert isinstance(equation.step.op, ops.Rows)
     rows = f"{equation.step.op.start}:{equation.step.op.stop}"
     return f"{matrix}[:, {rows}]" if equation.upright else f"{matrix}[{rows}]"
 
@@ -248,22 +228,22 @@ def _along(equation: Equation, axis: int) -> int:
     return -3 - axis if equation.upright else axis
 
 
-TORCH: Mapping[type[Op], Callable[..., str]] = {
-    Given: lambda equation: "",
-    MatMul: lambda equation, left, right: f"{left} @ {right}",
-    Transpose: lambda equation, matrix: f"{matrix}.T",
-    Divide: _torch_divide,
-    Add: lambda equation, *terms: " + ".join(terms),
-    Softmax: _torch_softmax,
-    Split: _torch_split,
-    Join: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-2 if equation.upright else -1})",
-    Constant: lambda equation: "",
-    Multiply: lambda equation, left, right: f"{left} * {right}",
-    Subtract: lambda equation, left, right: f"({left} - {right}).nan_to_num(-torch.inf, neginf=-torch.inf)",
-    DivideBy: lambda equation, left, right: f"({left} / {right}).nan_to_num(0)",
-    Exp: lambda equation, matrix: f"torch.exp({matrix})",
-    Sums: _torch_sums,
-    Maxima: _torch_maxima,
-    Rows: _torch_rows,
-    Stack: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-1 if equation.upright else -2})",
+TORCH: Mapping[type[ops.Op], Callable[..., str]] = {
+    ops.Given: lambda equation: "",
+    ops.MatMul: lambda equation, left, right: f"{left} @ {right}",
+    ops.Transpose: lambda equation, matrix: f"{matrix}.T",
+    ops.Divide: _torch_divide,
+    ops.Add: lambda equation, *terms: " + ".join(terms),
+    ops.Softmax: _torch_softmax,
+    ops.Split: _torch_split,
+    ops.Join: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-2 if equation.upright else -1})",
+    ops.Constant: lambda equation: "",
+    ops.Multiply: lambda equation, left, right: f"{left} * {right}",
+    ops.Subtract: lambda equation, left, right: f"({left} - {right}).nan_to_num(-torch.inf, neginf=-torch.inf)",
+    ops.DivideBy: lambda equation, left, right: f"({left} / {right}).nan_to_num(0)",
+    ops.Exp: lambda equation, matrix: f"torch.exp({matrix})",
+    ops.Sums: _torch_sums,
+    ops.Maxima: _torch_maxima,
+    ops.Rows: _torch_rows,
+    ops.Stack: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-1 if equation.upright else -2})",
 }
