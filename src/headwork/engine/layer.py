@@ -68,8 +68,8 @@ class MultiHead:
         scale: float | None = None,
         softcap: float | None = None,
     ) -> None:
-        self.projections = Projections(W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O, heads, kv_heads)
-        sizes = self.projections
+        arrays = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O, "b_Q": b_Q, "b_K": b_K, "b_V": b_V, "b_O": b_O}
+        self.projections = sizes = Projections(arrays, heads, kv_heads)
         self.heads, self.kv_heads, self.d_k, self.d_v = sizes.heads, sizes.kv_heads, sizes.d_k, sizes.d_v
         self.d_model, self.d_context, self.dtype = sizes.d_model, sizes.d_context, sizes.dtype
         checked_scale(scale, self.d_k)

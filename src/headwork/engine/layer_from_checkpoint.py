@@ -9,7 +9,7 @@ import numpy as np
 
 from headwork.engine.arrays import Array
 from headwork.engine.checkpoint import Checkpoint, opened, short
-from headwork.engine.layer_projections import whole
+from headwork.engine.layer_projections import BIASES, MATRICES, whole
 from headwork.engine.rotary import Rotary
 from headwork.engine.tensor_names import FoundLayer, check_complete, chosen
 from headwork.errors import HeadworkError, ShapeError
@@ -17,10 +17,8 @@ from headwork.errors import HeadworkError, ShapeError
 HEADS = ("num_attention_heads", "n_head", "num_heads")  # what configurations call their number
 # What a configuration may say that makes attention another one than a layer loaded by its names alone.
 OTHERWISE = (
-    "scale_attn_by_inverse_layer_idx",
-    "attn_logit_softcapping",
-    "query_pre_attn_scalar",
-    "attention_multiplier",
+    *("scale_attn_by_inverse_layer_idx", "attn_logit_softcapping"),
+    *("query_pre_attn_scalar", "attention_multiplier"),
 )
 
 
@@ -52,7 +50,7 @@ def load(
             f"{checkpoint.source}: {number} heads cannot share the {stored[0].shape[1]} columns of W_Q and the "
             f"{stored[1].shape[1]} of W_K: give heads= the right number."
         )
-    arguments = dict(zip(("W_Q", "W_K", "W_V", "W_O"), stored, strict=True)) | biases(checkpoint, place, stored)
+    arguments = dict(zip(MATRICES, stored, strict=True)) | biases(checkpoint, place, stored)
     turned = told_rotary(checkpoint, place, d_k) if rotary == "config" else rotary
     scale = 1.0 if checkpoint.config.get("scale_attn_weights") is False else None
     return arguments | {"heads": number, "kv_heads": stored[1].shape[1] // d_k, "rotary": turned, "scale": scale}
@@ -79,7 +77,7 @@ def biases(checkpoint: Checkpoint, place: FoundLayer, stored: list[Array]) -> di
         arrays = [None] * 3 if arrays[0] is None else list(thirds(arrays[0], checkpoint, names[0]))
     last = place.prefix + scheme.output + "bias"
     arrays.append(checkpoint.array(last) if last in checkpoint.readers else None)
-    return {name: a for name, a in zip(("b_Q", "b_K", "b_V", "b_O"), arrays, strict=True) if a is not None}
+    return {name: a for name, a in zip(BIASES, arrays, strict=True) if a is not None}
 
 
 def thirds(wide: Array, checkpoint: Checkpoint, name: str) -> list[Array]:

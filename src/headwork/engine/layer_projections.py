@@ -1,5 +1,6 @@
 """The projections of a layer: checked, and laid side by side as the blocks of one."""
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -10,28 +11,16 @@ from numpy.typing import ArrayLike
 from headwork.engine.arrays import Array, floats
 from headwork.errors import HeadworkError, ShapeError
 
+MATRICES, BIASES = ("W_Q", "W_K", "W_V", "W_O"), ("b_Q", "b_K", "b_V", "b_O")
+
 
 class Projections:
     """W_Q, W_K, W_V and W_O with their biases; [W_Q | W_K | W_V] is one array where the context is as wide as x."""
 
-    def __init__(
-        self,
-        W_Q: ArrayLike,
-        W_K: ArrayLike,
-        W_V: ArrayLike,
-        W_O: ArrayLike,
-        b_Q: ArrayLike | None,
-        b_K: ArrayLike | None,
-        b_V: ArrayLike | None,
-        b_O: ArrayLike | None,
-        heads: int,
-        kv_heads: int | None,
-    ) -> None:
-        matrices = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
-        rows = {"b_Q": b_Q, "b_K": b_K, "b_V": b_V, "b_O": b_O}
-        given = {name: floats(name, a) for name, a in (matrices | rows).items() if a is not None}
+    def __init__(self, arrays: Mapping[str, ArrayLike | None], heads: int, kv_heads: int | None) -> None:
+        given = {name: floats(name, array) for name, array in arrays.items() if array is not None}
         self.dtype = one_type(given)
-        q, k, v, o = (two_axes(name, given[name].astype(self.dtype, copy=False)) for name in matrices)
+        q, k, v, o = (two_axes(name, given[name].astype(self.dtype, copy=False)) for name in MATRICES)
         self.heads = whole("heads", heads)
         self.kv_heads = self.heads if kv_heads is None else whole("kv_heads", kv_heads)
         if self.heads % self.kv_heads:
@@ -57,7 +46,7 @@ class Projections:
             )
         biases = [
             bias(name, given.get(name), matrix.shape[1], self.dtype)
-            for name, matrix in zip(rows, (q, k, v, o), strict=True)
+            for name, matrix in zip(BIASES, (q, k, v, o), strict=True)
         ]
         self._lay(q, k, v, biases[:3])
         self.W_O, self.b_O = o, biases[3]
@@ -77,8 +66,7 @@ class Projections:
 
     def named(self) -> dict[str, Array | None]:
         """As `MultiHead` takes them."""
-        names = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*MATRICES, *BIASES)}
 
     def heads_of(self, x: Array, context: Array | None) -> tuple[Array, Array, Array]:
         """Q, K and V as (…, tokens, heads, d): views of one product, or of two if there is a context."""

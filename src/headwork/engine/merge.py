@@ -58,9 +58,8 @@ def check(outs: list[NDArray[Any]], lses: list[NDArray[Any]], swapped: bool) -> 
     for out, lse in zip(outs, lses, strict=True):
         if out.shape != outs[0].shape or out.dtype != outs[0].dtype:
             raise ShapeError(
-                f"outs are {outs[0].dtype} {outs[0].shape} and {out.dtype} {out.shape}: all parts have one "
-                f"shape "
-                "and type."
+                f"outs are {outs[0].dtype} {outs[0].shape} and {out.dtype} {out.shape}: all parts have one shape and "
+                "type."
             )
         if out.ndim < 2 or by_row(lse, swapped).shape[:-1] != out.shape[:-1]:
             raise ShapeError(f"out is {out.shape} but its lse is {lse.shape}: one number for every head and token.")

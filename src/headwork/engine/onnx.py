@@ -73,22 +73,14 @@ def onnx_attention(
     mask = None if attn_mask is None else lengthened(attn_mask, present[0].shape[2])
     sort = np.dtype(np.float64) if softmax_precision == DOUBLE else Q.dtype
     q, k, v = (array.astype(sort, copy=False) for array in (Q, *present))
-    scores = None
-    if qk_matmul_output_mode is None or qk_matmul_output_mode < 3:
-        out = attention(q, k, v, mask=mask, scale=scale, softcap=softcap or None, **order)
-        if qk_matmul_output_mode is not None:
-            scores = stage(qk_matmul_output_mode, q, k, mask, scale, softcap, order).astype(Q.dtype)
+    options: dict[str, Any] = {"mask": mask, "scale": scale, "softcap": softcap or None, **order}
+    mode = -1 if qk_matmul_output_mode is None else qk_matmul_output_mode
+    if mode < 3:
+        out, scores = attention(q, k, v, **options), None if mode < 0 else stage(mode, q, k, options)
     else:
-        options: dict[str, Any] = {
-            "mask": mask,
-            "scale": scale,
-            "softcap": softcap or None,
-            "return_weights": True,
-        }
-        out, weights = attention(q, k, v, **options, **order)
-        scores = weights.astype(Q.dtype)
+        out, scores = attention(q, k, v, return_weights=True, **options)
     out = out.astype(Q.dtype, copy=False)
-    return Outputs(join(out) if joined else out, *present, scores)
+    return Outputs(join(out) if joined else out, *present, None if scores is None else scores.astype(Q.dtype))
 
 
 def split(array: Array, heads: int | None) -> Array:
@@ -119,17 +111,9 @@ def lengthened(mask: Array, keys: int) -> Array:
     return np.concatenate((mask, hidden), axis=-1)
 
 
-def stage(
-    mode: int,
-    q: Array,
-    k: Array,
-    mask: Array | None,
-    scale: float | None,
-    softcap: float,
-    order: dict[str, Any],
-) -> Array:
+def stage(mode: int, q: Array, k: Array, options: dict[str, Any]) -> Array:
     """The matrix of scores on its way to the softmax, up to `mode`."""
-    sort = accumulator(q)
+    sort, (mask, scale, softcap) = accumulator(q), (options[name] for name in ("mask", "scale", "softcap"))
     keys = np.repeat(k.astype(sort), q.shape[1] // k.shape[1], axis=1)
     scores = (q.astype(sort) @ keys.swapaxes(-1, -2)) * sort.type(q.shape[-1] ** -0.5 if scale is None else scale)
     if mode >= 1 and softcap:
@@ -138,7 +122,7 @@ def stage(
         return np.asarray(scores)
     if mask is not None:
         scores = scores + (np.where(mask, 0, -np.inf) if is_bool(mask) else mask).astype(sort)
-    return np.asarray(np.where(in_order(scores.shape, order), scores, sort.type(-np.inf)))
+    return np.asarray(np.where(in_order(scores.shape, options), scores, sort.type(-np.inf)))
 
 
 def in_order(shape: tuple[int, ...], order: dict[str, Any]) -> NDArray[np.bool_]:

@@ -37,20 +37,13 @@ class Scheme:
         return own | {self.bias, *self.beside}
 
 
+LAYER_NORM = tuple(f"output.LayerNorm.{part}" for part in ("weight", "bias", "gamma", "beta"))
 SCHEMES = (
     Scheme("nn.MultiheadAttention", ("in_proj_",), "out_proj."),
     Scheme(
-        "nn.MultiheadAttention with kdim, vdim",
-        ("q_proj_", "k_proj_", "v_proj_"),
-        "out_proj.",
-        bias="in_proj_bias",
+        "nn.MultiheadAttention with kdim, vdim", ("q_proj_", "k_proj_", "v_proj_"), "out_proj.", bias="in_proj_bias"
     ),
-    Scheme(
-        "BERT",
-        ("self.query.", "self.key.", "self.value."),
-        "output.dense.",
-        beside=("output.LayerNorm.weight", "output.LayerNorm.bias", "output.LayerNorm.gamma", "output.LayerNorm.beta"),
-    ),
+    Scheme("BERT", ("self.query.", "self.key.", "self.value."), "output.dense.", beside=LAYER_NORM),
     Scheme("ViT", ("attention.query.", "attention.key.", "attention.value."), "output.dense."),
     Scheme("ViT, fused", ("qkv.",), "proj."),
     Scheme("GPT-2", ("c_attn.",), "c_proj.", rows=False, beside=("bias", "masked_bias")),
