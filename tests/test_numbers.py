@@ -291,6 +291,7 @@ def test_numbers_are_read_exactly(written: str, meant: Real) -> None:
             "1e400",
             "9" * 100,
         ),
+        *(".", "-."),
         *("(1", "1)", "1..2", "2**3", "0x10", "1_000", "sqrt", "--1", "٣", "1e", "sqrt(" * 15 + "4" + ")" * 15),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
+from headwork import working as w
 from headwork.errors import HeadworkError, SheetError
 from headwork.graph import Step, needed
 from headwork.numbers.closed import Closed
@@ -15,24 +16,6 @@ from headwork.readings.exact import Matrix
 from headwork.sheets.load import load
 from headwork.sheets.ready import Found, Ready
 from headwork.sheets.sheet import Part, Problem, Sheet
-from headwork.working import (
-    Argument,
-    Arithmetic,
-    Counts,
-    Derivation,
-    Diagram,
-    Equation,
-    Line,
-    Near,
-    Operand,
-    PartWorking,
-    ProblemWorking,
-    Samples,
-    Shapes,
-    Working,
-    arithmetic,
-    flip,
-)
 
 WHOLE = -1  # in a set of wanted rows: all of them
 FEWEST_DRAWN = 4  # steps that make a picture worth its room
@@ -45,7 +28,7 @@ def solve(
     places: int | None = None,
     entry: str | None = None,
     softmax: str | None = None,
-) -> Working:
+) -> w.Working:
     """A sheet worked: a `Sheet`, the name of a built-in one, or a path.
 
     `part` keeps the parts of that label; `places` replaces the sheet's own; `entry` asks, instead of the parts, for
@@ -59,8 +42,8 @@ def solve(
         raise SheetError(f"{loaded.source}: there is no part '{part}'; there is {labels}")
     try:
         if entry is not None:
-            return Working(loaded.title, (_solve_entry(problems, entry),))
-        return Working(loaded.title, tuple(_solve_problem(problem) for problem in problems))
+            return w.Working(loaded.title, (_solve_entry(problems, entry),))
+        return w.Working(loaded.title, tuple(_solve_problem(problem) for problem in problems))
     except HeadworkError as error:
         raise SheetError(f"{loaded.source}: {error}") from None
 
@@ -75,7 +58,7 @@ def _adjusted(problem: Problem, part: str | None, places: int | None, softmax: s
     )
 
 
-def _solve_entry(problems: list[Problem], entry: str) -> ProblemWorking:
+def _solve_entry(problems: list[Problem], entry: str) -> w.ProblemWorking:
     """The first problem that has such an entry, with its arithmetic alone."""
     refused: HeadworkError | None = None
     for problem in problems:
@@ -89,14 +72,14 @@ def _solve_entry(problems: list[Problem], entry: str) -> ProblemWorking:
     raise refused
 
 
-def _solve_problem(problem: Problem, only_asked: bool = False) -> ProblemWorking:
+def _solve_problem(problem: Problem, only_asked: bool = False) -> w.ProblemWorking:
     try:
         solver = _Solver(problem, only_asked)
     except HeadworkError as error:
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
     parts = tuple(solver.part(part) for part in problem.parts)
-    return ProblemWorking(problem, given, parts, None if only_asked else solver.picture())
+    return w.ProblemWorking(problem, given, parts, None if only_asked else solver.picture())
 
 
 class _Solver:
@@ -109,15 +92,15 @@ class _Solver:
         self.only_asked = only_asked
         self.shown: dict[Step, set[int]] = {}
 
-    def part(self, part: Part) -> PartWorking:
-        self.answers: list[Line] = []
+    def part(self, part: Part) -> w.PartWorking:
+        self.answers: list[w.Line] = []
         try:
             lines = KINDS[part.kind](self, part)
             steps = self.steps(part) if part.kind == "value" else ()
         except HeadworkError as error:
             where = f"problem '{self.problem.title}', part '{part.label}': " if part.label else ""
             raise HeadworkError(f"{where}{error}") from None
-        return PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
+        return w.PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
         order = {step: i for i, step in enumerate(needed(self.ready.last, {}))}
@@ -125,13 +108,13 @@ class _Solver:
 
     # Values.
 
-    def steps(self, part: Part) -> tuple[Equation, ...]:
+    def steps(self, part: Part) -> tuple[w.Equation, ...]:
         handed = self.ready.handed_in(part)
         meaning = self.ready.truth(part)
         wanted = {step for found in self.ready.asked(part) for step in needed(found.step, handed)}
         return tuple(self.equation(step, meaning, handed) for step in self.in_page_order(wanted))
 
-    def values(self, part: Part) -> list[Line]:
+    def values(self, part: Part) -> list[w.Line]:
         """The lines a page needs: what is asked, and what leads there and has not been shown."""
         handed = self.ready.handed_in(part)
         meaning = self.ready.truth(part)
@@ -140,7 +123,7 @@ class _Solver:
         asked = self.ready.asked(part)
         wanted = self.wanted_rows(asked, handed)
         whole = {found.step for found in asked if found.row is None}
-        lines: list[Line] = []
+        lines: list[w.Line] = []
         for step in self.in_page_order(wanted):
             rows = self.rows(wanted[step], meaning[step])
             hidden = isinstance(step.op, Given | Transpose) and step not in whole
@@ -154,10 +137,10 @@ class _Solver:
 
     def unseen(
         self, step: Step, rows: set[int], wanted: set[int], meaning: Mapping[Step, Matrix], asked: list[Found]
-    ) -> list[Line]:
+    ) -> list[w.Line]:
         """The lines for one step: its asked entries and rows, and whatever of it has not been shown."""
         entries = [f for f in asked if f.step is step and f.column is not None]
-        lines: list[Line] = [self.arithmetic(f, meaning) for f in entries]
+        lines: list[w.Line] = [self.arithmetic(f, meaning) for f in entries]
         self.answers += lines
         if self.only_asked:
             return lines
@@ -192,13 +175,13 @@ class _Solver:
 
     def equation(
         self, step: Step, meaning: Mapping[Step, Matrix], handed: Mapping[Step, Matrix] | None = None
-    ) -> Equation:
+    ) -> w.Equation:
         given = isinstance(step.op, Given) or step in (self.ready.handed if handed is None else handed)
         value = meaning.get(step)
-        operands = () if given else tuple(Operand(self.notation.of(s), meaning.get(s)) for s in step.inputs)
+        operands = () if given else tuple(w.Operand(self.notation.of(s), meaning.get(s)) for s in step.inputs)
         block = None if given else self.block(step)
         near = self.near(step, value) if value is not None and not given else ()
-        return Equation(step, self.notation.of(step), operands, self.ready.shape[step], value, block, near)
+        return w.Equation(step, self.notation.of(step), operands, self.ready.shape[step], value, block, near)
 
     def block(self, step: Step) -> tuple[int, int] | None:
         width = self.ready.shape[step][-1]
@@ -207,27 +190,27 @@ class _Solver:
         start = step.op.part * width + self.notation.first_index
         return start, start + width - 1
 
-    def row(self, step: Step, row: int, meaning: Mapping[Step, Matrix]) -> Equation:
+    def row(self, step: Step, row: int, meaning: Mapping[Step, Matrix]) -> w.Equation:
         """One row as an equation of its own; as a column where the page writes vectors as columns."""
         operands = [
-            Operand(self.notation.of(source), meaning[source])
+            w.Operand(self.notation.of(source), meaning[source])
             if isinstance(step.op, MatMul) and position == 1
-            else Operand(self.notation.row(source, row), (meaning[source][row],))
+            else w.Operand(self.notation.row(source, row), (meaning[source][row],))
             for position, source in enumerate(step.inputs)
         ]
         value: Matrix = (meaning[step][row],)
         near = self.near(step, value, row)
         if self.problem.columns:
-            value = flip(value)
-            operands = [Operand(o.name, o.value and flip(o.value)) for o in operands]
+            value = w.flip(value)
+            operands = [w.Operand(o.name, o.value and w.flip(o.value)) for o in operands]
             if isinstance(step.op, MatMul):  # (x·W)ᵀ = Wᵀ·xᵀ, and the vector x is the column already
                 left, right = operands
-                operands = [Operand(right.name.flipped(), right.value), left]
+                operands = [w.Operand(right.name.flipped(), right.value), left]
         shape = (len(value), len(value[0]))
         name, upright = self.notation.row(step, row), self.problem.columns
-        return Equation(step, name, tuple(operands), shape, value, self.block(step), near, row, upright)
+        return w.Equation(step, name, tuple(operands), shape, value, self.block(step), near, row, upright)
 
-    def near(self, step: Step, value: Matrix, first_row: int = 0) -> tuple[Near, ...]:
+    def near(self, step: Step, value: Matrix, first_row: int = 0) -> tuple[w.Near, ...]:
         """The weights that print as 0 or 1 without being so."""
         if step.role != "weights":
             return ()
@@ -236,29 +219,26 @@ class _Solver:
             for j, weight in enumerate(row):
                 if isinstance(weight, Closed) and (whole := rounded(weight, self.problem.places)) in (0, 1):
                     distance = weight if whole == 0 else Fraction(1) - weight
-                    found.append(Near(self.notation.entry(step, first_row + i, j), int(whole), distance))
+                    found.append(w.Near(self.notation.entry(step, first_row + i, j), int(whole), distance))
         return tuple(found)
 
-    def arithmetic(self, found: Found, meaning: Mapping[Step, Matrix]) -> Arithmetic:
+    def arithmetic(self, found: Found, meaning: Mapping[Step, Matrix]) -> w.Arithmetic:
         assert found.row is not None
         assert found.column is not None
-        return arithmetic(origin(found.step, found.row, found.column, meaning), self.notation)
+        return w.arithmetic(origin(found.step, found.row, found.column, meaning), self.notation)
 
     # The other kinds.
 
-    def shape_table(self, part: Part) -> list[Line]:
+    def shape_table(self, part: Part) -> list[w.Line]:
         steps = [found.step for found in self.ready.asked(part)] if part.find else self.ready.computed()
-        return [Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
+        return [w.Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
 
-    def diagram(self, part: Part) -> list[Line]:
-        return [self.drawn(needed(self.ready.last, {}))]
-
-    def drawn(self, steps: list[Step]) -> Diagram:
+    def drawn(self, steps: list[Step]) -> w.Diagram:
         place = {step: i for i, step in enumerate(steps)}
         sources = [tuple(place[s] for s in step.inputs if s in place) for step in steps]
-        return Diagram(tuple(self.equation(step, {}, {}) for step in steps), tuple(sources))
+        return w.Diagram(tuple(self.equation(step, {}, {}) for step in steps), tuple(sources))
 
-    def picture(self) -> Diagram | None:
+    def picture(self) -> w.Diagram | None:
         """What the parts that ask for values work out; a step or two need no picture."""
         wanted = {
             step
@@ -271,46 +251,43 @@ class _Solver:
             return None
         return self.drawn(self.in_page_order(wanted))
 
-    def counts(self, part: Part) -> list[Line]:
+    def counts(self, part: Part) -> list[w.Line]:
         from headwork.readings.counts import BY_HAND, Count, counts, repeats
 
         each, times = counts(self.ready.last), repeats(self.ready.last)
         asked = [found.step for found in self.ready.asked(part)] or self.ready.computed()
         rows = tuple((self.equation(step, {}, {}), each[step], times[step]) for step in asked)
         total = sum((each[step].times(times[step]) for step in asked), Count())
-        return [Counts(rows, total, BY_HAND)]
+        return [w.Counts(rows, total, BY_HAND)]
 
-    def moments(self, part: Part) -> list[Line]:
+    def moments(self, part: Part) -> list[w.Line]:
         from headwork.numbers.digits import to_float
         from headwork.why_scale import derive, sample
 
-        lines: list[Line] = []
+        lines: list[w.Line] = []
         for name in part.find:
             if name == "softmax":
                 mean = 0.0 if part.mean is None else to_float(part.mean)
                 variance = 1.0 if part.variance is None else to_float(part.variance)
-                lines.append(Samples(sample(mean, variance)))
+                lines.append(w.Samples(sample(mean, variance)))
             elif name in ("mean", "variance", "scale"):
-                lines.append(Derivation(derive(name, part.mean, part.variance)))
+                lines.append(w.Derivation(derive(name, part.mean, part.variance)))
             else:
                 raise HeadworkError(f"moments has mean, variance, scale and softmax, not '{name}'")
         return lines
 
-    def proofs(self, part: Part) -> list[Line]:
+    def proofs(self, part: Part) -> list[w.Line]:
         from headwork.proofs import claim
 
-        return [Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
-
-    def nothing(self, part: Part) -> list[Line]:
-        return []
+        return [w.Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
 
 
-KINDS: Mapping[str, Callable[[_Solver, Part], list[Line]]] = {
+KINDS: Mapping[str, Callable[[_Solver, Part], list[w.Line]]] = {
     "value": _Solver.values,
     "shape": _Solver.shape_table,
     "count": _Solver.counts,
     "prove": _Solver.proofs,
     "moments": _Solver.moments,
-    "explain": _Solver.nothing,
-    "diagram": _Solver.diagram,
+    "explain": lambda solver, part: [],
+    "diagram": lambda solver, part: [solver.drawn(needed(solver.ready.last, {}))],
 }

@@ -47,13 +47,12 @@ class _Parser:
         self.text = text
         found = _TOKEN.findall(text.replace("−", "-").replace("·", "*").strip())
         self.tokens = [number or word or sign for number, word, sign in found]
-        self.at = 0
 
     def whole(self) -> Real:
         if not self.tokens:
             raise NumberError("an empty text where a number belongs")
         number = self.sum()
-        if self.at < len(self.tokens):
+        if self.tokens:
             raise self.unreadable()
         return number
 
@@ -61,42 +60,32 @@ class _Parser:
         negative = self.take("-")
         if not negative:
             self.take("+")
-        total = self.product()
-        if negative:
-            total = -total
-        while True:
-            if self.take("+"):
-                total = total + self.product()
-            elif self.take("-"):
-                total = total - self.product()
-            else:
-                return total
+        total = -self.product() if negative else self.product()
+        while self.tokens and self.tokens[0] in "+-":
+            total = total + self.product() if self.tokens.pop(0) == "+" else total - self.product()
+        return total
 
     def product(self) -> Real:
         total = self.factor()
-        while True:
-            if self.take("*"):
-                total = total * self.factor()
-            elif self.take("/"):
+        while self.tokens and self.tokens[0] in ("*", "/", "sqrt", "√"):
+            if self.take("/"):
                 divisor = self.factor()
                 if not divisor:
                     raise NumberError(f"'{self.text}' divides by zero")
                 total = total / divisor
-            elif self.peek() in ("sqrt", "√"):  # 2√3
-                total = total * self.factor()
             else:
-                return total
+                self.take("*")  # 2√3 has none
+                total = total * self.factor()
+        return total
 
     def factor(self) -> Real:
         if self.take("sqrt") or self.take("√"):
             return self.square_root()
         if self.take("("):
             return self.closing(self.sum())
-        token = self.peek()
-        if token is None or token[0] not in "0123456789.":
+        if not self.tokens or self.tokens[0] == "." or self.tokens[0][0] not in "0123456789.":
             raise self.unreadable()
-        self.at += 1
-        return self.decimal(token)
+        return self.decimal(self.tokens.pop(0))
 
     def square_root(self) -> Real:
         # "√2" needs no brackets; "sqrt(2)" has them.
@@ -120,14 +109,11 @@ class _Parser:
             raise NumberError(f"'{self.text}' has a bracket that is not closed")
         return number
 
-    def peek(self) -> str | None:
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
     def take(self, token: str) -> bool:
-        if self.peek() == token:
-            self.at += 1
-            return True
-        return False
+        taken = bool(self.tokens) and self.tokens[0] == token
+        if taken:
+            self.tokens.pop(0)
+        return taken
 
     def unreadable(self) -> NumberError:
         return NumberError(f"'{self.text}' is not a number; write 3, -0.25, 1/3, sqrt(2) or a sum or product of such")

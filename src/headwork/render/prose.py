@@ -12,14 +12,13 @@ Nothing is refused: what the grammar does not know stands as the sign it is.
 import re
 from collections.abc import Collection, Iterator
 
-from headwork.maths import TRANSPOSED, Above, Maths, Number, Prose, Ratio, RootOf, Row, Sign, Words, row
+from headwork.maths import TRANSPOSED, Above, Maths, Number, Prose, Ratio, RootOf, Row, Sign, row
 from headwork.notation import Name
 
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟᵀ", "0123456789−/T", strict=True))
 _UP = "".join(_RAISED)
 _TOKEN = re.compile(
-    r"(?P<space>\s+)"
-    r"|(?P<number>\d+(?:,\d{3})*(?:\.\d+)?)"
+    r"(?P<number>\d+(?:,\d{3})*(?:\.\d+)?)"
     rf"|(?P<name>[^\W\d_{_UP}]+′?(?:_[^\W_{_UP}]+(?:,[^\W_{_UP}]+)*)?)"
     rf"|(?P<raised>[{_UP}]+)"
     r"|(?P<sign>.)",
@@ -30,98 +29,79 @@ Token = tuple[str, str]
 
 
 def read_maths(text: str) -> Maths:
-    """The tree of a formula written in text.
+    """The tree of a formula written in text. It is a word of a sentence: spaces mean nothing in it.
 
     >>> read_maths("√2")
     RootOf(of=Number(text='2'))
     """
-    return _Reader(text.replace("-", "−")).line()
+    return _Reader("".join(text.split()).replace("-", "−")).line()
 
 
 class _Reader:
     """Recursive descent over the tokens of one formula."""
 
     def __init__(self, text: str) -> None:
-        self.tokens: list[Token] = [(m.lastgroup or "", m.group()) for m in _TOKEN.finditer(text.strip())]
-        self.at = 0
+        self.tokens: list[Token] = [(m.lastgroup or "", m.group()) for m in _TOKEN.finditer(text)]
 
     def line(self, until: str = "") -> Maths:
         items: list[Maths] = []
-        while (token := self.peek()) is not None and token[1] != until:
-            if token[0] == "space":
-                self.take()
-                items += [Words(" ")] if self.between_words() else []
-            else:
-                items.append(self.ratios(until))
+        while self.tokens and self.tokens[0][1] != until:
+            items.append(self.ratios(until))
         return row(*items)
 
     def ratios(self, until: str) -> Maths:
         """One product, with everything before each "/" above a bar; or one sign."""
         over = self.product(until)
-        while over and self.upcoming("/"):
-            self.skip_space()
-            self.take()
-            self.skip_space()
+        while over and self.take("/"):
             under = self.factor(until)
             if under is None:
                 return row(*over, Sign("/"))
             over = [Ratio(_bare(row(*over)), _bare(under))]
-        return row(*over) if over else Sign(self.take()[1])
+        return row(*over) if over else Sign(self.tokens.pop(0)[1])
 
     def product(self, until: str) -> list[Maths]:
         factors: list[Maths] = []
         while (factor := self.factor(until)) is not None:
-            factors.append(factor)
-            if self.upcoming("·"):
-                self.skip_space()
-                self.take()
-                self.skip_space()
-                factors.append(Sign("·"))
+            factors += [factor, Sign("·")] if self.take("·") else [factor]
         return factors
 
     def factor(self, until: str) -> Maths | None:
         atom = self.atom(until)
-        while atom is not None and (token := self.peek()) is not None:
-            if token[0] == "raised":
-                self.take()
-                atom = Above(atom, _raised(token[1]))
-            elif token[1] == "^" and self.at + 1 < len(self.tokens):
-                self.take()
-                script = self.factor(until) or self.line(until)
-                atom = Above(atom, _bare(script))
+        while atom is not None and self.tokens:
+            kind, text = self.tokens[0]
+            if kind == "raised":
+                self.take(text)
+                atom = Above(atom, _raised(text))
+            elif len(self.tokens) > 1 and self.take("^"):
+                atom = Above(atom, _bare(self.factor(until) or self.line(until)))
             else:
                 break
         return atom
 
     def atom(self, until: str) -> Maths | None:
-        token = self.peek()
-        if token is None or token[1] == until:
+        kind, text = self.tokens[0] if self.tokens else ("", until)
+        if text == until:
             return None
-        kind, text = token
-        if kind == "number":
-            self.take()
-            return Number(text)
         if kind == "name":
-            self.take()
+            self.take(text)
             return Name.read(text).maths
-        if text == "√" and self.at + 1 < len(self.tokens):
-            self.take()
+        if kind == "number" or text == "∞":
+            self.take(text)
+            return Number(text)
+        if len(self.tokens) > 1 and self.take("√"):
             of = self.atom(until)
             return Sign("√") if of is None else RootOf(_bare(of))
         if text in _CLOSING and self.closed():
-            self.take()
+            self.take(text)
             inside = self.line(_CLOSING[text])
-            self.take()
+            self.take(_CLOSING[text])
             return Row((Sign(text), inside, Sign(_CLOSING[text])))
-        if text == "∞":
-            self.take()
-            return Number(text)
         return None
 
     def closed(self) -> bool:
         """Whether the bracket that opens here is closed again."""
         waiting: list[str] = []
-        for _, text in self.tokens[self.at :]:
+        for _, text in self.tokens:
             if text in _CLOSING:
                 waiting.append(_CLOSING[text])
             elif text in _CLOSING.values() and text != waiting.pop():
@@ -130,33 +110,11 @@ class _Reader:
                 return True
         return False
 
-    def between_words(self) -> bool:
-        """A space counts only where no sign stands beside it."""
-        before = self.tokens[self.at - 2][1] if self.at >= 2 else "="
-        after = self.tokens[self.at][1] if self.at < len(self.tokens) else "="
-        return _is_word(before) and _is_word(after)
-
-    def peek(self) -> Token | None:
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
-    def upcoming(self, sign: str) -> bool:
-        """Whether this sign comes next, spaces aside."""
-        at = self.at
-        while at < len(self.tokens) and self.tokens[at][0] == "space":
-            at += 1
-        return at < len(self.tokens) and self.tokens[at][1] == sign
-
-    def skip_space(self) -> None:
-        while (token := self.peek()) is not None and token[0] == "space":
-            self.take()
-
-    def take(self) -> Token:
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-
-def _is_word(text: str) -> bool:
-    return text[0].isalnum() or text[-1] in ")]"
+    def take(self, text: str) -> bool:
+        taken = bool(self.tokens) and self.tokens[0][1] == text
+        if taken:
+            self.tokens.pop(0)
+        return taken
 
 
 def _raised(text: str) -> Maths:
