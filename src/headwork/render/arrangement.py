@@ -126,14 +126,15 @@ class Arrangement:
 
     def section(self, head: Head, *, whole: bool = True, drawn: Collection[int] = ()) -> Section:
         """One head's boxes, all of them or its projections and one for the rest; dashed what is `drawn` already."""
-        last = max(row for row in self.boxes() if self.rows[row].head == head and self.rows[row].role not in ENTRANCE)
-        wanted = {last}
-        for row in range(last, -1, -1):
+        own = [row for row in self.boxes() if self.rows[row].head == head]
+        last = [row for row in own if self.rows[row].role not in ENTRANCE][-1:]
+        wanted = set(last or own)  # nothing but projections, where no more is asked for
+        for row in range(max(wanted, default=-1), -1, -1):
             if row in wanted and row not in drawn:
                 wanted.update(s for s in self.inputs(row) if self.rows[s].head is not None)
         rows = sorted(wanted)
         if not whole:
-            rows = [row for row in rows if self.rows[row].role in ENTRANCE or row == last]
+            rows = [row for row in rows if self.rows[row].role in ENTRANCE or row in last]
         return self._placed(rows, drawn)
 
     def outside(self, *, before: bool) -> Section:

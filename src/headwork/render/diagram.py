@@ -116,9 +116,14 @@ class _Painter:
         bottom = start + depth * (BOX + ARROW) + BOX
         self._loose_ends(section, start)
         if title:
-            self._card(title, top, bottom + 20, stacked)
-            self._leave(section, bottom + 20)
-        self.at = bottom + (28 if title else 0)
+            joined = self.graph.read_by_another(section.boxes[-1].row)
+            bottom += 20 if joined else ARROW
+            self._card(title, top, bottom, stacked)
+            if joined:
+                self._leave(section, bottom)
+            self.at = bottom + 8
+        else:
+            self.at = bottom
 
     def _card(self, title: str, top: float, bottom: float, stacked: bool) -> None:
         left, wide = RAIL - 6, self.lanes * LANE + 12
@@ -228,4 +233,4 @@ class _Painter:
         x, y = self.outlets[last]
         self.drawing.line((x, y), (x, y + ARROW - 6), head=True)
         self._named(last, x, y)
-        self.at = y + ARROW
+        self.at = max(self.at, y + ARROW)
