@@ -35,12 +35,15 @@ def mark(
     output: Annotated[
         Path | None, typer.Option(help="Write to this file, whose ending chooses the form where no format does.")
     ] = None,
+    pages: Annotated[
+        Path | None, typer.Option(help="A folder for a page to hand back to each, the class's page and a table.")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=256, help="Processes that mark; all cores for many students.")
     ] = None,
 ) -> None:
     """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
-    chosen = _chosen(format, output)
+    chosen = _chosen(format, output) if pages is None else _chosen_pages(format, output)
     from headwork.marking.class_marker import ClassMarker, load_class
     from headwork.marking.pool import WORTH_IT, cores, marked
 
@@ -50,7 +53,13 @@ def mark(
     students = _with_progress(_students(answers, first), number)
     jobs = jobs or (cores() if number >= WORTH_IT else 1)
     marks = marked(sheets, students, jobs, with_working=chosen in PAGES)
-    write(_report(chosen, first, marks, output), output)
+    if pages is None:
+        write(_report(chosen, first, marks, output), output)
+        return
+    from headwork.marking.returned import give_back
+
+    number = give_back(first.title, marks, pages, PAGES[chosen], first.problems[0].places)
+    typer.echo(f"{number} page{'s' if number != 1 else ''}, class{PAGES[chosen]} and marks.csv in {pages}")
 
 
 def _chosen(format: str | None, output: Path | None) -> str:
@@ -64,6 +73,15 @@ def _chosen(format: str | None, output: Path | None) -> str:
         return named[ending]
     check_format(format, None if format == "class" and ending in PAGES.values() else output, FORMATS)
     return format
+
+
+def _chosen_pages(format: str | None, output: Path | None) -> str:
+    """The format of pages to hand back."""
+    if output is not None:
+        raise HeadworkError("--pages writes a folder and --output a file; choose one of the two")
+    if format is not None and format not in PAGES:
+        raise HeadworkError(f"a page to hand back is not written as '{format}'; choose from {', '.join(PAGES)}")
+    return format or "html"
 
 
 def _students(paths: Iterable[Path], sheet: Sheet) -> Iterator[Answers]:

@@ -1,7 +1,7 @@
 """One answer: read, held against the truth and against what the student's own earlier answers lead to."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from math import inf
@@ -116,12 +116,13 @@ class _Attempt:
     question: Asked
     answer: Numbers
     near: Floats
+    untrue: Wrong = field(default_factory=list)  # the entries that are not as the truth has them
 
     def marked(self, earlier: Earlier) -> AnswerMark:
         """Held against the truth, against the earlier answers as written, and against what their slips lead to; then
         remembered, as what later answers may follow from."""
         step = self.question.found.step
-        wrong = self._wrong(self.near, self._right)
+        self.untrue = wrong = self._wrong(self.near, self._right)
         hand = earlier.in_hand(self.truth, step, self.judge.diagnosis.right) if earlier.slipped else None
         unlike = None if hand is None else self._unlike(hand)
         mark = self._from_own(wrong, earlier, hand, unlike) if wrong else self._mark("right", wrong)
@@ -266,11 +267,24 @@ class _Attempt:
             tuple("+".join(t) for t in tags or ()),
             advice(tags[0]) if tags else "",
             message or self._message(slips),
+            self._rows(set(wrong)),
             partial(self._working, wrong[0], meaning or self._right) if shown else no_working,
         )
 
     def _missing(self) -> int:
         return sum(number is MISSING for row in self.answer for number in row)
+
+    def _rows(self, wrong: Collection[tuple[int, int]]) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """What was handed in, entry by entry."""
+
+        def verdict(i: int, j: int) -> str:
+            if self.answer[i][j] is MISSING:
+                return "blank"
+            return "wrong" if (i, j) in wrong else "follows" if (i, j) in self.untrue else "right"
+
+        return tuple(
+            tuple((number.text, verdict(i, j)) for j, number in enumerate(row)) for i, row in enumerate(self.answer)
+        )
 
     def _message(self, slips: Collection[str]) -> str:
         said = [f"has {missing} entries that are blank or could not be read"] if (missing := self._missing()) else []

@@ -30,6 +30,7 @@ class AnswerMark:
     tags: tuple[str, ...] = ()
     advice: str = ""
     message: str = ""  # why an answer could not be read, or what it was carried on from
+    rows: tuple[tuple[tuple[str, str], ...], ...] = ()  # what was handed in, each entry with a verdict of its own
     working: Callable[[], Arithmetic | None] = field(default=no_working, compare=False, repr=False)
 
 

@@ -10,7 +10,18 @@ from headwork.maths import Number, Prose
 from headwork.mistakes.diagnose import advice
 from headwork.numbers.digits import exact_decimal
 from headwork.render.arithmetic import arithmetic_display
-from headwork.render.blocks import Block, Display, Finding, Heading, Paragraph, Question, Table, Title
+from headwork.render.blocks import (
+    SIGNS,
+    Block,
+    Display,
+    Finding,
+    Heading,
+    Marked,
+    Paragraph,
+    Question,
+    Table,
+    Title,
+)
 from headwork.render.cells import Style
 
 PLACES = 4  # of numbers in the working of a wrong entry, at the least
@@ -21,6 +32,7 @@ VERDICTS = {
     "malformed": "could not be read, and counts as no attempt",
     "blank": "blank",
 }
+SAID = {"right": "right", "follows": "follows from an earlier answer", "wrong": "wrong", "blank": "blank or unreadable"}
 
 
 def points(number: Fraction) -> str:
@@ -39,29 +51,39 @@ def students_blocks(title: str, students: Iterable[Marks], places: int = PLACES)
         yield from student_blocks(marks, places)
 
 
-def student_blocks(marks: Marks, places: int = PLACES) -> Iterator[Block]:
-    """One student: each part, each wrong entry, the working of the first, what it is consistent with."""
+def student_blocks(marks: Marks, places: int = PLACES, *, own: bool = False) -> Iterator[Block]:
+    """One student: each part, each wrong entry, the working of the first, what it is consistent with; with their `own`
+    matrices too, on a page to hand back."""
     yield Heading(f"{marks.student}: {points(marks.score)} of {points(marks.max_score)}")
     if marks.note:
         yield Paragraph((marks.note,))
     for part in marks.parts:
-        yield from _part(part, Style(max(PLACES, places)))
+        yield from _part(part, Style(max(PLACES, places)), own)
     yield Paragraph((f"A number is right if it is {marks.tolerance}.",))
 
 
-def _part(part: PartMark, style: Style) -> Iterator[Block]:
+def _part(part: PartMark, style: Style, own: bool) -> Iterator[Block]:
     yield Question(part.label, (f"{points(part.score)} of {points(part.max_score)}",) if part.max_score else ())
     yield from (Paragraph((note,), "line") for note in part.notes)
-    yield from (finding(answer, style) for answer in part.answers)
+    yield from (finding(answer, style, own) for answer in part.answers)
 
 
 _OF_IT = ("is", "has", "holds", "must")  # how messages about a whole answer begin
 
 
-def finding(answer: AnswerMark, style: Style) -> Finding:
+def finding(answer: AnswerMark, style: Style, own: bool = False) -> Finding:
     """An answer's verdict, which entries are wrong, and what explains it."""
     text = VERDICTS[answer.verdict] + _wrong_entries(answer)
-    return Finding(answer.name, answer.verdict, text, tuple(_explained(answer, style)))
+    handed_in = (Marked(answer.rows),) if own and answer.rows else ()
+    return Finding(answer.name, answer.verdict, text, (*handed_in, *_explained(answer, style)))
+
+
+def returned_blocks(title: str, marks: Marks, places: int = PLACES) -> Iterator[Block]:
+    """A page to hand back: what was handed in, entry by entry, and what became of it."""
+    yield Title(title)
+    yield from student_blocks(marks, places, own=True)
+    signs = ", ".join(f"{SIGNS[verdict]} {said}" for verdict, said in SAID.items())
+    yield Paragraph((f"{signs}.",), "aside")
 
 
 def explanation(answer: AnswerMark) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import inf, isinf
@@ -37,6 +37,7 @@ class Written:
     value: Real | Hidden
     near: float  # its float64
     places: int | None  # decimal places claimed; None for a fraction, a root or a sum
+    text: str = field(default="", compare=False)  # as it was written
 
 
 @lru_cache(maxsize=20_000)  # a class writes the same few numbers over and over
@@ -50,7 +51,7 @@ def read_number(text: str | int) -> Written:
     """
     words = str(text).strip().replace("−", "-")
     if words in ("-inf", "-∞"):
-        return Written(HIDDEN, -inf, None)
+        return Written(HIDDEN, -inf, None, "−∞")
     if words.endswith("%") and "%" not in words[:-1]:
         return _hundredth(read_number(words[:-1]))
     words = _COMMA.sub(r"\1.\2", words)
@@ -61,16 +62,18 @@ def read_number(text: str | int) -> Written:
         raise NumberError(f"'{words[:40]}' is out of range") from None
     match = _DECIMAL.fullmatch(words)
     if not match:
-        return Written(value, near, None)
+        return Written(value, near, None, words)
     too_many = max(0, len((match[1] + match[2]).lstrip("0")) - DIGITS)
-    return Written(value, near, len(match[2]) - int(match[3] or 0) - too_many)
+    return Written(value, near, len(match[2]) - int(match[3] or 0) - too_many, words)
 
 
 def _hundredth(number: Written) -> Written:
     """What a percentage stands for: it claims two places more."""
     if isinstance(number.value, Hidden):
         raise NumberError("-∞ is no percentage")
-    return Written(number.value / 100, number.near / 100, None if number.places is None else number.places + 2)
+    return Written(
+        number.value / 100, number.near / 100, None if number.places is None else number.places + 2, f"{number.text}%"
+    )
 
 
 @dataclass(frozen=True)

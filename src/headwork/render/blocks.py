@@ -116,6 +116,18 @@ class Space:
     lines: int
 
 
+# Entry by entry: what colour tells, a sign tells too.
+SIGNS = {"right": "✓", "follows": "→", "wrong": "✗", "blank": "–"}
+COLOURS = {"right": "#17692e", "follows": "#1a4f8a", "wrong": "#a3231f", "blank": "#6b5900", "malformed": "#6b5900"}
+
+
+@dataclass(frozen=True)
+class Marked:
+    """An answer as it was handed in: rows of texts, each with its verdict, which has a sign and a colour."""
+
+    rows: tuple[tuple[tuple[str, str], ...], ...]
+
+
 @dataclass(frozen=True)
 class Finding:
     """What was found of an answer: a name, the verdict that it gets, the rest of the sentence, and what explains it."""
@@ -123,7 +135,21 @@ class Finding:
     name: str
     verdict: str  # right, follows, wrong, malformed, blank
     text: str
-    inside: tuple[Display | Paragraph, ...] = ()
+    inside: tuple[Display | Paragraph | Marked, ...] = ()
 
 
-Block = Title | Heading | Question | Paragraph | Flow | Display | Entries | Table | Picture | Heat | Space | Finding
+Block = (
+    Title
+    | Heading
+    | Question
+    | Paragraph
+    | Flow
+    | Display
+    | Entries
+    | Table
+    | Picture
+    | Heat
+    | Space
+    | Marked
+    | Finding
+)

@@ -117,6 +117,17 @@ def _heat(heat: b.Heat) -> str:
     return f'<figure class="heat">{heat_map(heat.equation, heat.first_index).svg()}</figure>'
 
 
+def _marked(marked: b.Marked) -> str:
+    rows = ("".join(map(_marked_cell, row)) for row in marked.rows)
+    grid = "".join(f"<mtr>{row}</mtr>" for row in rows)
+    return f'<div class="display"><math display="block"><mo>[</mo><mtable>{grid}</mtable><mo>]</mo></math></div>'
+
+
+def _marked_cell(cell: tuple[str, str]) -> str:
+    text, verdict = cell
+    return f'<mtd class="verdict-{verdict}"><mtext>{escape(text)} {b.SIGNS[verdict]}</mtext></mtd>'
+
+
 def _finding(finding: b.Finding) -> str:
     said = f'<b>{escape(finding.name)}</b>: <span class="verdict-{finding.verdict}">{escape(finding.text)}</span>'
     return f'<div class="finding"><p>{said}</p>' + "".join(map(block_html, finding.inside)) + "</div>"
@@ -133,6 +144,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Table: _table,
     b.Picture: _picture,
     b.Heat: _heat,
+    b.Marked: _marked,
     b.Finding: _finding,
     b.Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',
 }

@@ -1,11 +1,11 @@
-"""The page in LaTeX: compiles as it is, with amsmath and nothing else."""
+"""The page in LaTeX: compiles as it is, with amsmath and, for marks, colours."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headwork.maths import Prose, width
 from headwork.render import blocks as b
-from headwork.render.latex_maths import aligned, escaped, latex, sentence, unknown
+from headwork.render.latex_maths import aligned, escaped, latex, marked_grid, sentence, unknown
 from headwork.render.picture_text import picture_sections
 
 LAYOUT = {"room": 78}  # characters that fit on a line of A4
@@ -27,7 +27,8 @@ def document(blocks: Iterable[b.Block]) -> str:
     for block in blocks:
         # A display belongs to the paragraph before it: an empty line would leave a gap.
         body += ("\n" if isinstance(block, b.Display) else "\n\n") + BLOCKS[type(block)](block)
-    return f"{_PREAMBLE}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
+    coloured = "\\usepackage{amssymb,color}\n" if r"\checkmark" in body or r"\color[" in body else ""
+    return f"{_PREAMBLE}{coloured}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
 
 
 def _declared(body: str) -> str:
@@ -100,6 +101,14 @@ def _picture(picture: b.Picture) -> str:
     return "\n\n".join(blocks)
 
 
+def _marked(marked: b.Marked) -> str:
+    def coloured(maths: str, verdict: str) -> str:
+        shares = (int(b.COLOURS[verdict][i : i + 2], 16) / 255 for i in (1, 3, 5))
+        return rf"{{\color[rgb]{{{','.join(f'{share:.2f}' for share in shares)}}}{maths}}}"
+
+    return rf"\[{marked_grid(marked.rows, coloured)}\]"
+
+
 def _finding(finding: b.Finding) -> str:
     inside = "\n\n".join(BLOCKS[type(block)](block) for block in finding.inside)
     said = rf"\textbf{{{escaped(finding.name)}}}: {escaped(finding.text)}\par"
@@ -117,6 +126,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Table: _table,
     b.Picture: _picture,
     b.Heat: lambda block: "",  # needs colour, which plain LaTeX has not; the numbers stand above it
+    b.Marked: _marked,
     b.Finding: _finding,
     b.Space: lambda space: rf"\vspace*{{{0.9 * space.lines:.1f}cm}}",
 }

@@ -21,6 +21,8 @@ _COMMANDS = {
     "⊕": r"\oplus ",
     "…": r"\dots ",
     "→": r"\to ",
+    "✓": r"\checkmark ",
+    "✗": r"\times ",
     "|": r"\mid ",
     "–": r"\text{--}",
     "′": "'",
@@ -172,10 +174,21 @@ _ESCAPES = {
     "∎": r"\hfill\rule{1ex}{1ex}",
     "\n": " ",
 }
-_MATHEMATICAL = "−·×÷≈≥≤√∞⊕Σ′→"
+_MATHEMATICAL = "−·×÷≈≥≤√∞⊕Σ′→✓✗"
 # What the oldest encoding of LaTeX's fonts can compose: letters under these accents, and these letters.
 _ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
 _LETTERS = "ßæœøåÆŒØÅłŁıȷ¿¡£§¶©"
+
+
+_SIGNS = {"right": r"\checkmark", "follows": r"\to", "wrong": r"\times", "blank": "-"}
+
+
+def marked_grid(rows: tuple[tuple[tuple[str, str], ...], ...], coloured: Callable[[str, str], str]) -> str:
+    """A matrix of texts with a sign at each; `coloured` gives a formula the colour of its verdict."""
+    cells = [
+        [coloured(rf"\text{{{escaped(text)}}}\,{_SIGNS[verdict]}", verdict) for text, verdict in row] for row in rows
+    ]
+    return r"\begin{bmatrix} " + r" \\ ".join(map(" & ".join, cells)) + r" \end{bmatrix}"
 
 
 def escaped(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwork.maths import Maths, Prose
 from headwork.render import blocks as b
-from headwork.render.latex_maths import aligned, latex, sentence
+from headwork.render.latex_maths import aligned, latex, marked_grid, sentence
 from headwork.render.latex_maths import escaped as latex_escaped
 from headwork.render.text import picture_lines
 
@@ -95,6 +95,10 @@ def _picture(picture: b.Picture) -> str:
     return "\n".join(["```text", *picture_lines(picture.diagram.rows), "```"])
 
 
+def _marked(marked: b.Marked) -> str:
+    return _maths(marked_grid(marked.rows, lambda maths, verdict: rf"\color{{{b.COLOURS[verdict]}}}{{{maths}}}"))
+
+
 def _finding(finding: b.Finding) -> str:
     """An item of a list, with what explains it set in below."""
     inside = "\n\n".join(filter(None, map(block_markdown, finding.inside)))
@@ -113,6 +117,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Table: _table,
     b.Picture: _picture,
     b.Heat: lambda heat: "",  # needs colour, which Markdown has not; the numbers stand above it
+    b.Marked: _marked,
     b.Finding: _finding,
     b.Space: lambda space: "\n".join(["<br>"] * space.lines),
 }

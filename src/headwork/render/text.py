@@ -11,7 +11,7 @@ from headwork.readings.shapes import shape_text
 from headwork.render import blocks as b
 from headwork.render.formula import formula
 from headwork.render.layout import Layout
-from headwork.render.matrices import Lines, beside, drawn, holds_matrix, table, width
+from headwork.render.matrices import Lines, aligned, beside, bracketed, drawn, holds_matrix, table, width
 from headwork.render.page import line_blocks, page, part_blocks, shown_blocks
 from headwork.working import Equation, Line, PartWorking, Working
 
@@ -180,6 +180,13 @@ def _arrow(equation: Equation) -> str:
     return f"{inline(formula(equation))} → {equation.name}   ({shape_text(equation.shape)})"
 
 
+def _marked(marked: b.Marked, room: int) -> Iterator[Passage]:
+    numbers = [aligned([text for text, _ in column]) for column in zip(*marked.rows, strict=True)]
+    signs = [[b.SIGNS[verdict] for _, verdict in column] for column in zip(*marked.rows, strict=True)]
+    cells = [[f"{x} {sign}" for x, sign in zip(*column, strict=True)] for column in zip(numbers, signs, strict=True)]
+    yield Passage(_indented(bracketed([*zip(*cells, strict=True)])), "marked")
+
+
 def _finding(finding: b.Finding, room: int) -> Iterator[Passage]:
     yield Passage(_indented([f"{finding.name}: {finding.text}"]), finding.verdict)
     for block in finding.inside:
@@ -207,5 +214,6 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any, int], Iterable[Passage]]] = {
     b.Picture: _picture,
     b.Heat: lambda heat, room: [],  # needs colour; the numbers stand above it
     b.Space: lambda space, room: [Passage([""] * space.lines, "text")],
+    b.Marked: _marked,
     b.Finding: _finding,
 }

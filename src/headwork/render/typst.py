@@ -146,12 +146,19 @@ def _space(space: b.Space) -> str:
     return f"#v({0.9 * space.lines:.1f}cm)"
 
 
-VERDICTS = {"right": "#17692e", "follows": "#17692e", "wrong": "#a3231f", "malformed": "#6b5900", "blank": "#6b5900"}
+def _marked(marked: b.Marked) -> str:
+    rows = "; ".join(", ".join(map(_marked_cell, row)) for row in marked.rows)
+    return f'$ mat(delim: "[", {rows}) $'
+
+
+def _marked_cell(cell: tuple[str, str]) -> str:
+    text, verdict = cell
+    return f'#text(fill: rgb("{b.COLOURS[verdict]}"))[{_text(f"{text} {b.SIGNS[verdict]}")}]'
 
 
 def _finding(finding: b.Finding) -> str:
     inside = "\n\n".join(map(_block, finding.inside))
-    colour = VERDICTS[finding.verdict]
+    colour = b.COLOURS[finding.verdict]
     said = f'#strong[{_text(finding.name)}]: #text(fill: rgb("{colour}"))[{_text(finding.text)}]'
     return f"{said}\n\n#aside[{inside}]" if inside else said
 
@@ -168,5 +175,6 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Picture: _picture,
     b.Heat: _heat,
     b.Space: _space,
+    b.Marked: _marked,
     b.Finding: _finding,
 }
