@@ -6,6 +6,7 @@ import numpy as np
 
 from headwork.graph import Rules, Step
 from headwork.mistakes.operations import NOISE, HideOthers, LaterRow, LessMaximum, Share, ZeroHidden
+from headwork.ops import Softmax
 from headwork.readings import values
 from headwork.readings.values import Array
 
@@ -45,3 +46,14 @@ VALUES: Rules[Array] = {
     LaterRow: _rows,
     LessMaximum: _less_maximum,
 }
+
+
+def _softmax(step: Step, scores: Array) -> Array:
+    """A row in which nothing may be read gives NaN: code gives zeros there, NaN or the mean, and none is predicted."""
+    assert isinstance(step.op, Softmax)
+    axis = (-2, -1) if step.op.axis is None else step.op.axis
+    weights = values.VALUES[Softmax](step, scores)
+    return np.where(np.isneginf(np.max(scores, axis=axis, keepdims=True)), np.nan, weights)
+
+
+PREDICTED: Rules[Array] = {**VALUES, Softmax: _softmax}

@@ -1,47 +1,33 @@
-"""How somebody's attention is called: (q, k, v), or x with projections, or a torch module; NumPy or torch; and in
-which layout. Every way is a `Caller`, which takes a case in our own terms and gives back an array."""
+"""How somebody's attention is called: (q, k, v), or x with projections, or a layer; NumPy or torch; and in
+which layout. Every way is a `Caller`, which takes a case in our own terms and gives back an array in our own order."""
 
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from headwork.inspecting.torch_projections import projections
+from headwork.errors import HeadworkError
+from headwork.inspecting.building import HEADS, WIDTHS, WIDTHS_OF_A_HEAD, is_layer, parameters_of
+from headwork.inspecting.layouts import LAYOUTS, LAYOUTS_OF_X, CaseSizes, Layout, brought_back
+from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, MaskForm
+from headwork.inspecting.projections import Found, projections, role_of
 from headwork.readings.values import Array
 
 Case = dict[str, Array]  # by role: Q, K, V, or X, W_Q …; "mask" holds True where a key may be read
+Parameters = Mapping[str, inspect.Parameter]
 
-LAYOUTS = ("(tokens, d)", "(batch, tokens, d)", "(batch, heads, tokens, d)")
-LEADING = ((), (2,), (2, 3))  # the axes before the last two that each has
-MASKS = ("mask", "attn_mask", "attention_mask", "src_mask")
-CAUSAL = ("is_causal", "causal")
-HEADS = ("heads", "num_heads", "n_heads", "nhead", "n_head", "h", "nheads", "number_of_heads")
-WIDTHS = (
-    *("d_model", "embed_dim", "dim", "embed_size", "hidden_size", "d"),
-    *("emb", "n_embd", "d_in", "d_out", "model_dim"),
-)
-OTHERS: Mapping[str, Any] = {"dropout": 0.0, "dropout_p": 0.0, "attn_dropout": 0.0, "batch_first": True}
-LENGTHS = ("context_length", "block_size", "max_len", "max_seq_len", "seq_len")
-FIRST = ("x", "inputs", "input", "hidden_states", "embeddings", "tokens")
-
-# What a mask may be.
-TRUE_READ, ADDED = "True where a key may be read", "added: 0 or −∞"
-ONE_READ, TRUE_HIDDEN = "1 where a key may be read", "True where a key is hidden"
-FLAG = "a causal flag"
-
-
-@dataclass(frozen=True)
-class CaseSizes:
-    """The lengths of a case."""
-
-    tokens: int = 4
-    keys: int = 4
-    d_k: int = 4
-    d_v: int = 4
-    heads: int = 2
+FIRST = ("x", "inputs", "input", "hidden_states", "embeddings", "tokens", "xs", "inp", "src", "hidden", "seq")
+CONTEXTS = ("context", "memory", "y", "x_kv", "x_q", "source", "encoder_hidden_states", "key_value_states", "x_2")
+OFF: Mapping[str, Any] = {
+    **dict.fromkeys(("dropout", "dropout_p", "dropout_rate", "attn_dropout"), 0.0),
+    **dict.fromkeys(("training", "train"), False),
+}
+KINDS = {"qkv": "(q, k, v)", "wide": "(q, k, v, heads)", "projections": "(x, W_Q, W_K, W_V …)", "layer": "layer(x)"}
+# How a projection that is handed over lies: as X·W has it, as a linear layer does, or a matrix for every head.
+FORMS = ("d_model×width", "width×d_model", "heads×d_model×d_k", "d_model×heads×d_k")
 
 
 @dataclass(frozen=True)
@@ -49,23 +35,30 @@ class Caller:
     """One way of calling the function."""
 
     function: Any
-    kind: str  # "qkv", "projections" or "module"
+    kind: str  # of KINDS
     framework: str
-    leading: int
-    names: tuple[str, ...] | None  # of its parameters, where they can be known
+    layout: Layout
+    roles: tuple[tuple[str, str], ...]  # of its arguments, by their names; "" is a place
     dtype: str = "float64"
-    mask_name: str | None = None
-    mask_form: str = TRUE_READ
-    three: bool = False  # a module called with (x, x, x)
-    own: Mapping[str, Array] = field(default_factory=dict)  # a module's projections
+    mask: MaskForm = NO_MASK
+    form: str = FORMS[0]
+    found: Found = field(default_factory=Found)  # a layer's projections
+    d_model: int = 0  # a layer's own
     handing: Callable[[Any], Any] = lambda array: array  # what is done to every array on its way to the function
 
     @property
     def text(self) -> str:
-        called = {"qkv": "(q, k, v)", "projections": "(x, W_Q, W_K, W_V …)", "module": "module(x)"}[self.kind]
-        if self.three:
-            called = "module(x, x, x)"
-        return f"{called}, {self.framework}, {LAYOUTS[self.leading]}"
+        called = KINDS[self.kind]
+        if self.kind == "layer" and sum(role == "X" for _, role in self.roles) > 1:
+            called = "layer(x, x, x)"
+        if self.form != FORMS[0]:
+            called += f" with projections {self.form}"
+        return f"{called}, {self.framework}, {self.layout.text}"
+
+    @property
+    def masks(self) -> list[str]:
+        """The names of the parameters that may take a mask, or a flag for one."""
+        return [name for name, role in self.roles if role in ("mask", "causal")]
 
     def draw(self, sizes: CaseSizes, generator: np.random.Generator, whole: bool = False) -> Case:
         """Inputs of these sizes: without pattern, or small whole numbers for working by hand."""
@@ -75,64 +68,89 @@ class Caller:
                 return generator.integers(-2, 3, shape).astype(np.float64)
             return generator.normal(0, 1, shape)
 
-        lead = LEADING[self.leading]
-        if self.kind == "qkv":
+        lead, times = self.layout.lead(sizes), sizes.heads if self.kind == "wide" else 1
+        if self.kind in ("qkv", "wide"):
             return {
-                "Q": drawn(*lead, sizes.tokens, sizes.d_k),
-                "K": drawn(*lead, sizes.keys, sizes.d_k),
-                "V": drawn(*lead, sizes.keys, sizes.d_v),
+                "Q": drawn(*lead, sizes.tokens, times * sizes.d_k),
+                "K": drawn(*lead, sizes.keys, times * sizes.d_k),
+                "V": drawn(*lead, sizes.keys, times * sizes.d_v),
             }
         width = sizes.heads * sizes.d_k
-        if self.kind == "module":
-            return {"X": drawn(*lead, sizes.tokens, self.width(width)), **self.own}
-        weights = {role: drawn(width, width) / (1 if whole else width**0.5) for role in self.weights()}
+        if self.kind == "layer":
+            return {"X": drawn(*lead, sizes.tokens, self.d_model or width), **self.found.readings[0]}
+        shape = {"W": (width, width), "b": (1, width)}
+        wanted = {part for _, role in self.roles for part in _parts(role)}
+        weights = {role: drawn(*shape[role[0]]) / (1 if whole else width**0.5) for role in sorted(wanted)}
         return {"X": drawn(*lead, sizes.tokens, width), **weights}
 
-    def width(self, otherwise: int) -> int:
-        """d_model as the module's own projections have it."""
-        return self.own["W_O"].shape[1] if "W_O" in self.own else otherwise
-
-    def weights(self) -> tuple[str, ...]:
-        """Which projections the function takes, by how many parameters come before the heads."""
-        names = [n for n in self.names or () if n not in (*HEADS, *MASKS, *CAUSAL)]
-        return ("W_Q", "W_K", "W_V", "W_O") if len(names) >= 5 else ("W_Q", "W_K", "W_V")
+    def readings(self, case: Case) -> Iterator[Case]:
+        """The case as it is; and with a layer's parameters read in other ways."""
+        yield case
+        for own in self.found.readings[1:]:
+            yield {**{role: array for role, array in case.items() if role in ("X", "mask")}, **own}
 
     def __call__(self, case: Case, heads: int = 2) -> Array:
-        """The function's answer to a case, as a float64 array."""
-        return as_array(self.raw(case, heads))
+        """The function's answer to a case, as a float64 array in our own order."""
+        if "Q" in case:
+            shape = (*case["Q"].shape[:-1], case["V"].shape[-1])
+        else:
+            d_out = case["W_O" if "W_O" in case else "W_V"].shape[1]
+            shape = (*case["X"].shape[:-1], d_out)
+        back = [brought_back(array, self.layout, shape) for array in arrays_of(self.raw(case, heads))]
+        if not back:
+            raise HeadworkError("it returned no array")
+        return next((array for array in back if array.shape == shape), back[0])
 
     def raw(self, case: Case, heads: int = 2) -> Any:
-        if self.kind == "qkv":
-            arguments = [self._own_kind(case[role]) for role in "QKV"]
-        elif self.kind == "module":
-            x = self._own_kind(case["X"])
-            arguments = [x, x, x] if self.three else [x]
-        else:
-            arguments = [self._own_kind(case[role]) for role in ("X", *self.weights())]
-        return self.function(*arguments, **self._named(case, heads, len(arguments)))
+        places: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, role in self.roles:
+            if role in ("mask", "causal"):
+                if name == self.mask.name and "mask" in case:
+                    named[name] = self._mask(case["mask"].astype(bool), case)
+                elif role == "mask" and (name, "needed") in self.roles:
+                    named[name] = None
+            elif role == "needed":
+                continue
+            elif name:
+                named[name] = self._argument(role, case, heads)
+            else:
+                places.append(self._argument(role, case, heads))
+        return self.function(*places, **named)
 
-    def _named(self, case: Case, heads: int, taken: int) -> dict[str, Any]:
-        """What else it asks for, by name."""
-        given: dict[str, Any] = {}
-        for name in (self.names or ())[taken:]:
-            if name in HEADS and self.kind != "module":
-                given[name] = heads
-            elif name in ("d_k", "dk", "head_dim"):
-                given[name] = case["Q"].shape[-1] if "Q" in case else case["X"].shape[-1] // heads
-        if "mask" in case and self.mask_name is not None:
-            given[self.mask_name] = self._mask(case["mask"].astype(bool))
-        return given
+    def _argument(self, role: str, case: Case, heads: int) -> Any:
+        d_k = (case["Q"] if "Q" in case else case["X"]).shape[-1] // (1 if self.kind == "qkv" else heads)
+        numbers: Mapping[str, Any] = {"heads": heads, "d_k": d_k, "d_model": d_k * heads, "scale": d_k**-0.5, **OFF}
+        if role in numbers:
+            return numbers[role]
+        if role in case and (role in "QKV" or role == "X"):
+            return self._own_kind(self.layout.laid(case[role]))
+        return self._own_kind(self._formed(role, case, heads))
 
-    def _mask(self, seen: Any) -> Any:
-        if self.mask_form == FLAG:
-            return True
-        if self.mask_form == ADDED:
-            return self._own_kind(np.where(seen, 0.0, -np.inf))
-        kept = {TRUE_READ: seen, ONE_READ: seen.astype(np.int64), TRUE_HIDDEN: ~seen}
-        return self._own_kind(kept[self.mask_form], keep=True)
+    def _formed(self, role: str, case: Case, heads: int) -> Array:
+        """A projection as they have it."""
+        array: Array = np.concatenate([case[part] for part in _parts(role)], axis=1)
+        if role.startswith("b"):
+            return array.reshape(-1)
+        rows, columns = array.shape
+        if self.form == FORMS[1]:
+            return array.T
+        if self.form == FORMS[0]:
+            return array
+        if role == "W_O":
+            return array.reshape(heads, rows // heads, columns)
+        each = array.reshape(rows, heads, columns // heads)
+        return each if self.form == FORMS[3] else each.transpose(1, 0, 2)
+
+    def _mask(self, seen: Any, case: Case) -> Any:
+        batch = (case["Q"] if "Q" in case else case["X"]).shape[:1] if self.layout.leading else (1,)
+        made = self.mask.made(seen, batch[0], self.dtype)
+        return made if isinstance(made, bool) else self._own_kind(made, keep=True)
 
     def _own_kind(self, array: Any, keep: bool = False) -> Any:
-        typed = np.array(array) if keep else np.array(array, dtype=self.dtype)  # a copy: it may be written to
+        typed = (
+            np.array(array) if keep else np.array(array, dtype=self.dtype, order="C")
+        )  # a copy: it may be written to
         if self.framework == "torch":
             import torch
 
@@ -140,93 +158,132 @@ class Caller:
         return self.handing(typed)
 
 
-def as_array(returned: Any) -> Array:
-    """The first array of what was returned."""
-    if isinstance(returned, tuple | list) and returned and not isinstance(returned[0], int | float):
-        returned = returned[0]
+def _parts(role: str) -> list[str]:
+    """W_QKV is W_Q, W_K and W_V."""
+    letter, _, parts = role.partition("_")
+    return [f"{letter}_{part}" for part in parts] if letter in ("W", "b") else []
+
+
+def arrays_of(returned: Any) -> list[Array]:
+    """The arrays in what was returned, in order."""
     if hasattr(returned, "detach"):
-        returned = returned.detach().double().numpy()
-    return np.asarray(returned, dtype=np.float64)
+        return [returned.detach().double().numpy()]
+    if isinstance(returned, Mapping):
+        return [array for each in returned.values() for array in arrays_of(each)]
+    if isinstance(returned, tuple | list) and returned and not isinstance(returned[0], int | float):
+        if isinstance(returned, list) and isinstance(returned[0], list | tuple):
+            return [np.asarray(returned, dtype=np.float64)]
+        return [array for each in returned for array in arrays_of(each)]
+    return [] if returned is None else [np.asarray(returned, dtype=np.float64)]
 
 
-def callers(function: Any) -> Iterator[Caller]:
+def callers(function: Any, heads: int, d_model: int = 0) -> Iterator[Caller]:
     """Every way in which the function might be meant to be called, likeliest first."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(function, torch.nn.Module):
-        yield from _module_callers(function, torch)
+    if is_layer(function):
+        yield from _layer_callers(function, heads, d_model)
         return
-    names = _names(function)
-    kind = "projections" if names and names[0].lower() in FIRST else "qkv"
-    frameworks = ["torch", "numpy"] if torch is not None and _speaks_torch(function) else ["numpy", "torch"]
+    kind, roles = _function_roles(_signature(function))
+    speaks = torch is not None and _speaks_torch(function)
+    frameworks = ["torch", "numpy"] if speaks else ["numpy", "torch"]
     for framework in frameworks:
         if framework == "torch" and torch is None:
             continue
         # torch mixes no precisions: a function with constants of its own may want single.
         for dtype in ("float64", "float32") if framework == "torch" else ("float64",):
-            for leading in (0, 1, 2) if kind == "qkv" else (0, 1):
-                yield Caller(function, kind, framework, leading, names, dtype)
+            for layout in LAYOUTS if kind == "qkv" else (LAYOUTS[0], *LAYOUTS[1:3]):
+                for form in FORMS if kind == "projections" else FORMS[:1]:
+                    yield Caller(function, kind, framework, layout, roles, dtype, form=form)
+
+
+def _layer_callers(layer: Any, heads: int, d_model: int) -> Iterator[Caller]:
+    torch: Any = sys.modules.get("torch")
+    is_module = torch is not None and isinstance(layer, torch.nn.Module)
+    if is_module:
+        layer = layer.double().eval()
+    found = projections([*parameters_of(layer)], heads)
+    if not found.readings:
+        names = ", ".join(p.name for p in parameters_of(layer))
+        raise HeadworkError(f"W_Q, W_K and W_V were not found among its parameters {names or '(it has none)'}")
+    called = layer if callable(layer) else next(getattr(layer, n) for n in ("forward", "call") if hasattr(layer, n))
+    roles = _layer_roles(_signature(layer.forward if is_module else called))
+    own = found.readings[0]
+    width = d_model or own["W_O" if "W_O" in own else "W_Q"].shape[1 if "W_O" in own else 0]
+    for layout in LAYOUTS_OF_X:
+        yield Caller(called, "layer", "torch" if is_module else "numpy", layout, roles, found=found, d_model=width)
 
 
 def _speaks_torch(function: Any) -> bool:
     return "torch" in getattr(function, "__globals__", {}) or "torch" in str(getattr(function, "__module__", "torch"))
 
 
-def _names(function: Any) -> tuple[str, ...] | None:
+def _signature(function: Any) -> Parameters | None:
     try:
-        return tuple(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return None  # built in: nothing is known of its parameters
+    return {n: p for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def _module_callers(module: Any, torch: Any) -> Iterator[Caller]:
-    module = module.double().eval()
-    own = projections(module)
-    names = _names(module.forward)
-    three = bool(names) and len(names or ()) >= 3 and (names or ("",))[0].lower() not in FIRST
-    for leading in (1, 0):
-        yield Caller(module, "module", "torch", leading, names, three=three, own=own)
+def _function_roles(parameters: Parameters | None) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The kind of call, and what each parameter is given."""
+    if parameters is None:
+        return "qkv", (("", "Q"), ("", "K"), ("", "V"), *((name, "mask") for name in MASKS[:2]))
+    names = [name for name in parameters if not _option(name)]
+    roles: list[tuple[str, str]] = []
+    if names and names[0].lower() in FIRST:
+        kind = "projections"
+        given = {n: f"{'b' if n.lower().startswith('b') else 'W'}_{role}" for n in names if (role := role_of(n))}
+        needed = [n for n in names[1:] if parameters[n].default is inspect.Parameter.empty]
+        if not set(needed) <= given.keys():
+            given = dict(zip(names[1:], ("W_Q", "W_K", "W_V", "W_O"), strict=False))
+        given = {names[0]: "X", **given}
+    else:
+        kind = "wide" if any(name in HEADS for name in parameters) else "qkv"
+        given = {n: role for n in names if (role := role_of(n)) in ("Q", "K", "V")}
+        if sorted(given.values()) != ["K", "Q", "V"]:
+            given = dict(zip(names, "QKV", strict=False))
+    for name, parameter in parameters.items():
+        needed_here = parameter.default is inspect.Parameter.empty
+        place = "" if parameter.kind is parameter.POSITIONAL_ONLY else name
+        if name in given:
+            roles.append((place, given[name]))
+        else:
+            roles += _options(name, needed_here)
+    return kind, tuple(roles)
 
 
-def with_masks(caller: Caller) -> Iterator[Caller]:
-    """The same with a mask, in every form in which it may be meant; flags that make one come last.
-
-    PyTorch's modules have an `attn_mask` in which True means hidden; a mask by any other name is held to ours.
-    """
-    known = [name for name in caller.names if name in MASKS] if caller.names is not None else list(MASKS[:2])
-    for name in known:
-        theirs = caller.kind == "module" and name in ("attn_mask", "src_mask")
-        for form in (TRUE_HIDDEN, ADDED) if theirs else (TRUE_READ, ADDED, ONE_READ):
-            yield replace(caller, mask_name=name, mask_form=form)
-    for name in caller.names or ():
-        if name in CAUSAL:
-            yield replace(caller, mask_name=name, mask_form=FLAG)
-
-
-def heads_of(function: Any) -> int:
-    """A module's own number of heads, where it says so; else 2."""
-    known = (getattr(function, name, None) for name in HEADS)
-    return next((n for n in known if isinstance(n, int) and not isinstance(n, bool) and n > 0), 2)
+def _layer_roles(parameters: Parameters | None) -> tuple[tuple[str, str], ...]:
+    """A layer's inputs are all x: queries, keys and values, or a context."""
+    roles: list[tuple[str, str]] = []
+    for number, (name, parameter) in enumerate((parameters or {}).items()):
+        needed = parameter.default is inspect.Parameter.empty
+        if needed and number and not _option(name) and role_of(name) is None and name not in CONTEXTS:
+            raise HeadworkError(f"it asks for '{name}', and what that is to be is not known")
+        if number == 0 or (needed and not _option(name)):
+            roles.append(("" if parameter.kind is parameter.POSITIONAL_ONLY else name, "X"))
+        else:
+            roles += _options(name, needed)
+    return tuple(roles)
 
 
-def built(target: Any, d_model: int = 8, heads: int = 2) -> Any:
-    """A function as it is; a module class or a factory of modules called with sizes that its parameters ask for."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None or isinstance(target, torch.nn.Module):
-        return target
-    names = _names(target)
-    is_class = isinstance(target, type) and issubclass(target, torch.nn.Module)
-    factory = names is not None and all(name in (*WIDTHS, *HEADS) for name in names)
-    if not is_class and not factory:
-        return target
-    given: dict[str, Any] = {}
-    for name, parameter in inspect.signature(target).parameters.items():
-        if name in OTHERS:
-            given[name] = OTHERS[name]
-        elif name in WIDTHS:
-            given[name] = d_model
-        elif name in HEADS:
-            given[name] = heads
-        elif name in LENGTHS and parameter.default is inspect.Parameter.empty:
-            given[name] = 16
-    torch.manual_seed(0)
-    return target(**given)
+def _option(name: str) -> str:
+    """What a parameter is that is no array of numbers: the role, or nothing."""
+    if name in HEADS:
+        return "heads"
+    if name in WIDTHS_OF_A_HEAD:
+        return "d_k"
+    if name in WIDTHS:
+        return "d_model"
+    if name in OFF or name == "scale":
+        return name
+    return "mask" if name in MASKS else "causal" if name in CAUSAL else ""
+
+
+def _options(name: str, needed: bool) -> list[tuple[str, str]]:
+    role = _option(name)
+    if role == "mask":
+        return [(name, role), (name, "needed")] if needed else [(name, role)]
+    if role == "causal" or not role:
+        return [(name, role)] if role else []
+    return [(name, role)] if needed or role == "heads" or role in OFF else []

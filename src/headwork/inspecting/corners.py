@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from headwork.inspecting.arrays import VALUES
-from headwork.inspecting.calling import FLAG, Case, CaseSizes, as_array
-from headwork.inspecting.trial import Trial, graph_of
+from headwork.inspecting.arrays import PREDICTED
+from headwork.inspecting.calling import Case, arrays_of
+from headwork.inspecting.masking import FLAG
+from headwork.inspecting.trial import Trial, graph_of, same
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
 Outcome = tuple[bool, str] | None  # None: the corner does not arise
-RAGGED = CaseSizes(tokens=3, keys=5, d_k=4, d_v=4)
-WIDE = CaseSizes(tokens=4, keys=4, d_k=4, d_v=6)
 
 
 def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
@@ -25,10 +24,18 @@ def _as_it_was_found(trial: Trial, case: Case) -> tuple[Array, Array]:
     assert last is not None
     graphs = [last]
     if trial.tags and "+" not in trial.tags[0]:
-        graphs = CATALOGUE[trial.tags[0]].made_in(last) or [last]
-    expected = Variant(graphs[0], VALUES).predict(last, handed)
+        graphs = CATALOGUE[trial.tags[0]].made_in(last)[_way(trial) :] or [last]
+    expected = Variant(graphs[0], PREDICTED).predict(last, handed)
     assert expected is not None
     return trial.caller(case, trial.heads), expected
+
+
+def _way(trial: Trial) -> int:
+    """Which of the ways of making the mistake it is."""
+    last, handed = graph_of(trial.case, trial.heads, trial.causal)
+    assert last is not None
+    made = (Variant(graph, PREDICTED).predict(last, handed) for graph in CATALOGUE[trial.tags[0]].made_in(last))
+    return next((number for number, matrix in enumerate(made) if same(trial.answer, matrix)), 0)
 
 
 def _judged(trial: Trial, case: Case, close: float = 1e-4) -> tuple[bool, str]:
@@ -37,7 +44,7 @@ def _judged(trial: Trial, case: Case, close: float = 1e-4) -> tuple[bool, str]:
         return False, "it returns NaN or infinity"
     if answer.shape != expected.shape:
         return False, f"it returns shape {answer.shape} where {expected.shape} is right"
-    if trial.verdict == "disagrees":
+    if trial.verdict == "disagrees" or any("+" in tag for tag in trial.tags):
         return True, "finite, and of the right shape"
     apart = float(np.abs(answer - expected).max())
     return (True, "right") if apart <= close * (1 + np.abs(expected).max()) else (False, f"it is off by {apart:.3g}")
@@ -54,7 +61,7 @@ def large_scores(trial: Trial, masked: Trial | None) -> Outcome:
 
 def nothing_to_read(trial: Trial, masked: Trial | None) -> Outcome:
     """A token that may read no key: we say zeros; others say NaN, or the mean of all values."""
-    if masked is None or masked.caller.mask_form == FLAG:
+    if masked is None or masked.caller.mask.form == FLAG:
         return None
     case = dict(masked.case)
     case["mask"] = case["mask"].copy()
@@ -69,15 +76,17 @@ def nothing_to_read(trial: Trial, masked: Trial | None) -> Outcome:
 
 
 def more_keys_than_tokens(trial: Trial, masked: Trial | None) -> Outcome:
-    if trial.caller.kind != "qkv":
+    if trial.caller.kind not in ("qkv", "wide"):
         return None
-    return _judged(trial, trial.caller.draw(RAGGED, np.random.default_rng(3)))
+    sizes = replace(trial.sizes, tokens=3, keys=5, d_v=trial.sizes.d_k)
+    return _judged(trial, trial.caller.draw(sizes, np.random.default_rng(3)))
 
 
 def wide_values(trial: Trial, masked: Trial | None) -> Outcome:
-    if trial.caller.kind != "qkv":
+    if trial.caller.kind not in ("qkv", "wide"):
         return None
-    return _judged(trial, trial.caller.draw(WIDE, np.random.default_rng(4)))
+    sizes = replace(trial.sizes, keys=trial.sizes.tokens, d_v=trial.sizes.d_k + 2)
+    return _judged(trial, trial.caller.draw(sizes, np.random.default_rng(4)))
 
 
 def not_contiguous(trial: Trial, masked: Trial | None) -> Outcome:
@@ -99,17 +108,17 @@ def inputs_left_alone(trial: Trial, masked: Trial | None) -> Outcome:
     kept: list[tuple[Any, Array]] = []
 
     def watched(array: Any) -> Any:
-        kept.append((array, np.array(as_array(array))))
+        kept.append((array, np.array(arrays_of(array)[0])))
         return array
 
     replace(trial.caller, handing=watched).raw(trial.case, trial.heads)
-    changed = any(not np.array_equal(as_array(now), before) for now, before in kept)
+    changed = any(not np.array_equal(arrays_of(now)[0], before) for now, before in kept)
     return (False, "it changes its inputs") if changed else (True, "unchanged")
 
 
 def half_precision(trial: Trial, masked: Trial | None) -> Outcome:
     """float16 in: finite, and right to two figures."""
-    if trial.caller.kind == "module":
+    if trial.caller.kind == "layer":
         return None
     half = copy(trial)
     half.caller = replace(trial.caller, dtype="float16")

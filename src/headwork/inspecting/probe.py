@@ -12,14 +12,16 @@ from importlib.util import module_from_spec, spec_from_file_location
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
-from headwork.inspecting.arrays import VALUES
-from headwork.inspecting.calling import Caller, CaseSizes, built, callers, heads_of
+from headwork.inspecting.building import CONFIGS, HEADS, built, heads_of, is_layer, parameters_asked
+from headwork.inspecting.calling import Caller, callers
 from headwork.inspecting.corners import CORNERS
+from headwork.inspecting.doubts import doubts
+from headwork.inspecting.layouts import CaseSizes
 from headwork.inspecting.sandbox import Emit, described, one_thread
-from headwork.inspecting.trial import Trial, graph_of, same
-from headwork.mistakes.predict import Variant
+from headwork.inspecting.showing import first_difference, smallest
+from headwork.inspecting.trial import Trial
+
+LAYER = CaseSizes(tokens=5, keys=5, d_k=6, d_v=6, heads=4, batch=3)  # and d_model = 24, kv_heads = 2
 
 
 def probe(load: Callable[[], Any], emit: Emit) -> None:
@@ -28,108 +30,91 @@ def probe(load: Callable[[], Any], emit: Emit) -> None:
     emit({"stage": "loading it"})
     target = load()
     one_thread()  # loading may have brought torch in
-    function = built(target)
-    heads = heads_of(function)
-    best: Trial | None = None
-    refused = ""
-    for caller in callers(function):
-        emit({"stage": f"calling it as {caller.text}"})
-        try:
-            trial = Trial(caller, heads)
-        except Exception as error:  # the wrong convention raises anything at all
-            refused = refused or described(error)
-            continue
-        best = trial if best is None or trial.rank > best.rank else best
-        if trial.verdict == "agrees":
-            break
+    best, refused = _best(target, emit)
     if best is None:
         emit({"verdict": "uncallable", "why": refused or "no way of calling it is known"})
         return
     masked = best.with_mask() if best.verdict == "agrees" else None
     final = masked if masked is not None and masked.verdict != "agrees" else best
+    if final.verdict == "disagrees":
+        emit({"stage": "looking for two mistakes"})
+        final.look_for_two()
+    doubt = doubts(final)
     emit(
         {
-            "verdict": final.verdict,
+            "verdict": "uncallable" if doubt else final.verdict,
+            "why": doubt,
             "tags": final.tags,
             "convention": best.caller.text,
-            "mask": masked.caller.mask_form if masked is not None else "",
+            "mask": masked.caller.mask.form if masked is not None else "",
             "causal": best.causal,
             "notes": best.notes(),
         }
     )
+    if doubt:
+        return
     if final.verdict != "agrees":
         emit({"stage": "looking for the smallest input that shows it"})
-        _smallest(final, target, emit)
+        smallest(final, target, emit)
         if final.verdict == "disagrees":
             emit({"first": first_difference(final)})
     _corners(best, masked, emit)
 
 
-def first_difference(trial: Trial) -> str:
-    """The first step that can be told apart from outside. With V the identity the output is the weights."""
-    if trial.caller.kind != "qkv":
-        return "output"
-    sizes = replace(trial.sizes, d_v=trial.sizes.keys)
-    case = trial.caller.draw(sizes, np.random.default_rng(2))
-    case |= {"V": np.broadcast_to(np.eye(sizes.keys), case["V"].shape).copy()}
-    if "mask" in trial.case:
-        case["mask"] = trial.case["mask"]
-    last, handed = graph_of(case, trial.heads)
-    assert last is not None
+def _best(target: Any, emit: Emit) -> tuple[Trial | None, str]:
+    """The trial that comes nearest to the formula, over every way of calling; or why there is none."""
+    best: Trial | None = None
+    refused = ""
     try:
-        weights = trial.caller(case, trial.heads)
-    except Exception:
-        return "head_output"
-    if same(weights, Variant(last, VALUES).value(last, handed)):
-        return "head_output"
-    sums = weights.sum(axis=-1)
-    return "scaled" if np.all(weights >= 0) and np.allclose(sums, 1, atol=1e-4) else "weights"
+        ways = [*_ways(target)]
+    except Exception as error:  # it cannot be built, or its parameters are not found
+        return None, described(error)
+    for square in (False, True):
+        for caller, heads in ways:
+            emit({"stage": f"calling it as {caller.text}"})
+            for sizes in _sizes(caller, heads, square):
+                try:
+                    trial = Trial(caller, heads, sizes)
+                except Exception as error:  # the wrong convention raises anything at all
+                    refused = refused or described(error)
+                    continue
+                if square and trial.verdict != "mistake":
+                    continue  # where all sizes are one number, much passes for right
+                best = trial if best is None or trial.rank > best.rank else best
+                if trial.verdict == "agrees":
+                    return trial, ""
+                break
+        if best is not None and best.verdict != "disagrees":
+            break
+    return best, refused
 
 
-def _smallest(trial: Trial, target: Any, emit: Emit) -> None:
-    """The fewest whole numbers on which the code and the formula part."""
-    for sizes in _small_sizes(trial):
-        for seed in range(6):
-            try:
-                caller = _whole_numbers(trial.caller, target, sizes, seed)
-                case = caller.draw(sizes, np.random.default_rng(seed), whole=True)
-                if trial.masked:
-                    case["mask"] = np.tril(np.ones((sizes.tokens, sizes.tokens)))
-                answer = caller(dict(case), sizes.heads)
-                last, handed = graph_of(case, sizes.heads, trial.causal)
-            except Exception:
-                continue
-            if last is not None and not same(answer, Variant(last, VALUES).value(last, handed), 1e-3):
-                first = {role: a.reshape(-1, *a.shape[-2:])[0].tolist() for role, a in case.items()}
-                returned = answer.reshape(-1, *answer.shape[-2:])[0]
-                finite = [[float(x) if np.isfinite(x) else str(x) for x in row] for row in returned]
-                emit({"example": first, "returned": finite, "heads": sizes.heads, "causal": trial.causal})
-                return
+def _ways(target: Any) -> Iterator[tuple[Caller, int]]:
+    """Every way of calling it, and the number of heads it then has."""
+    d_model = LAYER.heads * LAYER.d_k
+    function = built(target, d_model, LAYER.heads)
+    if not is_layer(function):
+        yield from ((caller, CaseSizes().heads) for caller in callers(function, CaseSizes().heads))
+        return
+    if is_layer(target):
+        numbers, d_model = heads_of(function, None), 0
+    else:  # a class that asks for no number of heads has one
+        asked = any(name in (*HEADS, *CONFIGS) for name in parameters_asked(target))
+        numbers = heads_of(function, LAYER.heads if asked else 1)
+    for heads in numbers:
+        yield from ((caller, heads) for caller in callers(function, heads, d_model))
 
 
-def _small_sizes(trial: Trial) -> Iterator[CaseSizes]:
-    widths = (1, 2, 3) if trial.caller.kind == "qkv" else (1, 2)
-    sizes = [(tokens, width) for tokens in (1, 2, 3) for width in widths]
-    for tokens, width in sorted(sizes, key=lambda pair: pair[0] * pair[1]):
-        yield CaseSizes(tokens, tokens, width, width, 1 if trial.caller.kind == "qkv" else 2)
-
-
-def _whole_numbers(caller: Caller, target: Any, sizes: CaseSizes, seed: int) -> Caller:
-    """A module small enough for pencil, its parameters small whole numbers."""
-    if caller.kind != "module":
-        return caller
-    import torch
-
-    if isinstance(target, torch.nn.Module):
-        raise TypeError("a module that exists has the sizes it has")
-    module = built(target, sizes.heads * sizes.d_k, sizes.heads)
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randint(-1, 3, parameter.shape))
-    return replace(
-        next(iter(callers(module))), leading=caller.leading, mask_name=caller.mask_name, mask_form=caller.mask_form
-    )
+def _sizes(caller: Caller, heads: int, square: bool) -> Iterator[CaseSizes]:
+    """All different; a function may need some of them alike. `square`: all one number, which K without its transpose
+    needs."""
+    if caller.kind != "layer":
+        yield from [CaseSizes(4, 4, 4, 4)] if square else CaseSizes().eased()
+        return
+    d_k = max(1, caller.d_model // heads)
+    taken = {heads, caller.d_model, d_k, d_k * d_k, LAYER.batch}
+    tokens = d_k if square else next(number for number in (5, 7, 11, 13) if number not in taken)
+    yield replace(LAYER, tokens=tokens, keys=tokens, d_k=d_k, d_v=d_k)
 
 
 def _corners(trial: Trial, masked: Trial | None, emit: Emit) -> None:

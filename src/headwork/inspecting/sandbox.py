@@ -116,6 +116,8 @@ def _mapped() -> int:
 
 
 def described(error: BaseException) -> str:
-    """An error of somebody else's, in one line."""
+    """An error, most likely somebody else's, in one line."""
     text = " ".join(str(error).split())
+    if isinstance(error, HeadworkError):
+        return text[:200]  # our own, about it
     return f"it raised {type(error).__name__}{': ' if text else ''}{text[:200]}"

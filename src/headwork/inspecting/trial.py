@@ -1,75 +1,106 @@
 """A trial: one way of calling somebody's attention, held against the formula and the catalogue."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 
 from headwork.build import Sizes, build
 from headwork.graph import Step
-from headwork.inspecting.arrays import VALUES
-from headwork.inspecting.calling import Caller, Case, CaseSizes, with_masks
+from headwork.inspecting.arrays import PREDICTED
+from headwork.inspecting.calling import Caller, Case
+from headwork.inspecting.layouts import CaseSizes
+from headwork.inspecting.masking import mask_forms, upside_down
 from headwork.mistakes.diagnose import Variants
 from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
 CLOSE = 1e-5  # relative; a function may work in single precision inside
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
+RANKS = ("disagrees", "mistake", "agrees")
+Fit = tuple[Step, dict[Step, Array], Case, bool]  # the formula, what is handed to it, of which case, whether causal
 
 
 class Trial:
     """One way of calling, held against the formula and the catalogue."""
 
-    def __init__(self, caller: Caller, heads: int, masked: bool = False, sizes: CaseSizes | None = None) -> None:
-        self.caller, self.heads, self.masked = caller, heads, masked
-        self.sizes = replace(sizes or CaseSizes(), heads=heads)
+    def __init__(self, caller: Caller, heads: int, sizes: CaseSizes, masked: bool = False) -> None:
+        self.caller, self.masked = caller, masked
+        # Queries, keys and values that come head by head are one head with a batch of them.
+        self.heads, self.sizes = (1, sizes) if caller.kind == "qkv" else (heads, replace(sizes, heads=heads))
         self.case = caller.draw(self.sizes, np.random.default_rng(1))
         if masked:
             self.case["mask"] = np.tril(np.ones((self.sizes.tokens, self.sizes.keys)))
-        self.answer = caller(dict(self.case), heads)
+        self.joined = False  # whether a layer without W_O agrees as far as the joined heads
+        self.answer = caller(dict(self.case), self.heads)
         self.verdict, self.tags, self.causal = self._judge()
 
     @property
     def rank(self) -> int:
-        return ["disagrees", "mistake", "agrees"].index(self.verdict)
+        return RANKS.index(self.verdict)
+
+    def fits(self) -> list[Fit]:
+        """The formula for every reading of the case, without and with a causal mask built in, where none was handed
+        over."""
+        found = []
+        for case in self.caller.readings(self.case):
+            for causal in (False,) if self.masked else (False, True):
+                last, handed = graph_of(case, self.heads, causal)
+                if last is not None:
+                    found.append((last, handed, case, causal))
+        return found
 
     def _judge(self) -> tuple[str, list[str], bool]:
-        """Against the formula, then against it with a causal mask built in, where none was handed over."""
-        found: list[tuple[list[str], bool]] = []
-        for causal in (False,) if self.masked else (False, True):
-            last, handed = graph_of(self.case, self.heads, causal)
-            if last is None:
-                continue
-            tags = judged(last, handed, self.answer)
-            if tags == [] and not (self.caller.kind == "module" and "W_O" not in self.case):
+        fits = self.fits()
+        for last, handed, case, causal in fits:
+            if same(self.answer, Variant(last, PREDICTED).value(last, handed)):
+                if self.heads > 1 and self.caller.kind == "layer" and "W_O" not in self.case:
+                    self.joined = True
+                    return "mistake", ["forgot-output-projection"], causal
+                self.case = case
                 return "agrees", [], causal
-            if tags == []:
-                return "mistake", ["forgot-output-projection"], causal
-            if tags is not None:
-                found.append((tags, causal))
-        if found:
-            return "mistake", *found[0]
+        for last, handed, _, causal in fits[:4]:  # the likeliest readings; any other would be a guess on a guess
+            tags = [
+                tag
+                for tag, graph in Variants(last, PREDICTED).single
+                if same(self.answer, graph.predict(last, handed), enough=self.answer.size // 2)
+            ]
+            if tags:
+                return "mistake", list(dict.fromkeys(tags)), causal
         if split_first(self.case, self.heads, self.answer):
             return "mistake", ["split-before-projection"], False
         return "disagrees", [], False
 
-    def with_mask(self) -> Trial | None:
-        """The same function with a mask: the first form of mask that tells us anything."""
-        unsure: Trial | None = None
-        for caller in with_masks(self.caller):
-            try:
-                trial = Trial(caller, self.heads, masked=True)
-            except Exception:  # a form of mask that it does not take
-                continue
-            if trial.verdict != "disagrees":
-                return trial
-            unsure = unsure or trial
-        return unsure
+    def look_for_two(self) -> None:
+        """Two mistakes at once: many, so only where nothing else was found."""
+        for last, handed, _, causal in self.fits()[:2]:
+            pairs = Variants(last, PREDICTED).pairs()
+            both = ["+".join(tags) for tags, graph in pairs if same(self.answer, graph.predict(last, handed))]
+            if both:
+                self.verdict, self.tags, self.causal = "mistake", list(dict.fromkeys(both)), causal
+                return
+
+    def with_mask(self) -> "Trial | None":
+        """The same function with a mask: in the first form in which it agrees, else in the first that has a name."""
+        layer, best = self.caller.kind == "layer", None
+        for name in self.caller.masks:
+            for form in mask_forms(name, layer):
+                try:
+                    sizes = replace(self.sizes, keys=self.sizes.tokens)
+                    trial = Trial(replace(self.caller, mask=form), self.heads, sizes, masked=True)
+                except Exception:  # a form of mask that it does not take
+                    continue
+                if trial.verdict == "agrees" and upside_down(form, layer):
+                    trial.verdict, trial.tags = "mistake", ["mask-inverted"]
+                    return trial
+                if trial.verdict == "agrees":
+                    return trial
+                if best is None or trial.rank > best.rank:
+                    best = trial
+        return best
 
     def notes(self) -> list[str]:
         notes = ["A causal mask is built in."] if self.causal else []
-        if self.caller.kind == "module" and "W_O" not in self.case:
+        if self.caller.kind == "layer" and "W_O" not in self.case:
             notes.append("None of its parameters is an output projection.")
         if "W_Q" in self.case and self.case["W_Q"].shape[1] > self.case["X"].shape[-1]:
             width, d_model = self.case["W_Q"].shape[1] // self.heads, self.case["X"].shape[-1]
@@ -83,36 +114,44 @@ def graph_of(case: Case, heads: int, causal: bool = False) -> tuple[Step | None,
     keys = case["K"].shape[-2] if "K" in case else tokens
     mask = "mask" in case or causal
     if "Q" in case:
-        d_k, d_v = case["Q"].shape[-1], case["V"].shape[-1]
-        sizes = Sizes(tokens, keys, 1, 1, 1, 1, d_k, d_v, 1)
-        last = build("scaled_dot_product", sizes, mask=mask)
-        roles = {role: case[role] for role in "QKV"}
+        last, roles = _from_qkv(case, heads, tokens, keys, mask)
     else:
-        roles = {role: case[role] for role in ("X", *WEIGHTS) if role in case}
-        if not {"W_Q", "W_K", "W_V"} <= roles.keys() or roles["W_Q"].shape[0] != roles["X"].shape[-1]:
-            return None, {}
-        width, d_model = roles["W_V"].shape[1], roles["X"].shape[-1]
-        roles.setdefault("W_O", np.eye(width))
-        d_k, d_out = roles["W_Q"].shape[1] // heads, roles["W_O"].shape[1]
-        sizes = Sizes(tokens, tokens, d_model, d_model, heads, heads, d_k, width // heads, d_out)
-        last = build("multi_head_blocks", sizes, mask=mask, biases=[role for role in roles if role.startswith("b_")])
+        last, roles = _from_x(case, heads, tokens, mask)
+    if last is None:
+        return None, {}
     if mask:
         seen = case["mask"].astype(bool) if "mask" in case else np.tril(np.ones((tokens, keys), bool))
         roles["mask"] = np.where(seen, 0.0, -np.inf)
-    by_role = Variant(last, VALUES).by_key
+    by_role = Variant(last, PREDICTED).by_key
     return last, {by_role[role, None]: array for role, array in roles.items()}
 
 
-def judged(last: Step, handed: dict[Step, Array], answer: Array) -> list[str] | None:
-    """[] for agreement, the tags that predict the answer, or None."""
-    variants = Variants(last, VALUES)
-    if same(answer, variants.right.value(last, handed)):
-        return []
-    single = [tag for tag, graph in variants.single if same(answer, graph.predict(last, handed))]
-    if single:
-        return list(dict.fromkeys(single))
-    both = ["+".join(tags) for tags, graph in variants.pairs() if same(answer, graph.predict(last, handed))]
-    return list(dict.fromkeys(both)) or None
+def _from_qkv(case: Case, heads: int, tokens: int, keys: int, mask: bool) -> tuple[Step | None, dict[str, Array]]:
+    """Q, K and V as they are; wide ones, where the function splits them into heads itself, with nothing after them."""
+    roles = {role: case[role] for role in "QKV"}
+    d_k, d_v = case["Q"].shape[-1], case["V"].shape[-1]
+    if heads == 1:
+        return build("scaled_dot_product", Sizes(tokens, keys, 1, 1, 1, 1, d_k, d_v, 1), mask=mask), roles
+    sizes = Sizes(tokens, keys, d_k, d_k, heads, heads, d_k // heads, d_v // heads, d_v)
+    return build("multi_head_blocks", sizes, mask=mask, context=True), {**roles, "W_O": np.eye(d_v)}
+
+
+def _from_x(case: Case, heads: int, tokens: int, mask: bool) -> tuple[Step | None, dict[str, Array]]:
+    roles = {role: case[role] for role in ("X", *WEIGHTS) if role in case}
+    if not {"W_Q", "W_K", "W_V"} <= roles.keys() or roles["W_Q"].shape[0] != roles["X"].shape[-1]:
+        return None, {}
+    d_model, (wide, narrow, values) = roles["X"].shape[-1], (roles[f"W_{part}"].shape[1] for part in "QKV")
+    d_k = wide // heads
+    if wide % heads or narrow % d_k or heads % (narrow // d_k) or values % (narrow // d_k):
+        return None, {}
+    kv_heads = narrow // d_k
+    d_v = values // kv_heads
+    roles.setdefault("W_O", np.eye(heads * d_v))
+    if roles["W_O"].shape[0] != heads * d_v:
+        return None, {}
+    sizes = Sizes(tokens, tokens, d_model, d_model, heads, kv_heads, d_k, d_v, roles["W_O"].shape[1])
+    biases = [role for role in roles if role.startswith("b_")]
+    return build("multi_head_blocks", sizes, mask=mask, biases=biases), roles
 
 
 def split_first(case: Case, heads: int, answer: Array) -> bool:
@@ -126,12 +165,18 @@ def split_first(case: Case, heads: int, answer: Array) -> bool:
         if role in case:
             wide[role] = np.tile(case[role], heads)
     return any(
-        last is not None and judged(last, handed, answer) == []
+        last is not None and same(answer, Variant(last, PREDICTED).value(last, handed))
         for last, handed in (graph_of(wide, heads, causal) for causal in (False, True))
     )
 
 
-def same(answer: Array, predicted: Array | None, close: float = CLOSE) -> bool:
-    if predicted is None or answer.shape != predicted.shape or not np.isfinite(predicted).all():
+def same(answer: Array, predicted: Array | None, close: float = CLOSE, enough: int | None = None) -> bool:
+    """Whether an answer is what is predicted. What a token gives that may read nothing is not predicted (NaN): code
+    says zeros, NaN, or the mean; `enough` says how many entries must be."""
+    if predicted is None or answer.shape != predicted.shape:
         return False
-    return bool(np.all(np.abs(answer - predicted) <= close * (1 + np.abs(predicted).max())))
+    told = ~np.isnan(predicted)
+    if told.sum() < (predicted.size if enough is None else enough) or not np.isfinite(predicted[told]).all():
+        return False
+    apart = np.abs(answer[told] - predicted[told])
+    return bool(np.all(apart <= close * (1 + np.abs(predicted[told]).max())))

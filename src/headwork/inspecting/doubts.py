@@ -1,0 +1,62 @@
+"""Reasons not to bear witness: where nothing fits, it may be our reading of the code that is wrong, not the code."""
+
+import numpy as np
+
+from headwork.inspecting.arrays import PREDICTED
+from headwork.inspecting.masking import upside_down
+from headwork.inspecting.trial import Trial, graph_of
+from headwork.mistakes.predict import Variant
+from headwork.readings.values import Array
+
+ALIKE = 1e-6
+
+
+def doubts(trial: Trial) -> str:
+    """Why the trial says nothing about the code; or nothing, and it does."""
+    if (
+        trial.masked
+        and trial.tags == ["mask-inverted"]
+        and upside_down(trial.caller.mask, trial.caller.kind == "layer")
+    ):
+        return (
+            f"it agrees if '{trial.caller.mask.name}' is {trial.caller.mask.form}; "
+            "if True is to mean that a key may be read it is consistent with mask-inverted"
+        )
+    if trial.verdict == "mistake" and trial.caller.kind == "layer" and "W_O" not in trial.case and trial.joined:
+        return "it agrees up to the joined heads; an output projection is not among its parameters"
+    if trial.verdict != "disagrees":
+        return ""
+    if trial.masked:
+        return f"without a mask it agrees; what form '{trial.caller.mask.name}' has is not known"
+    return _unlike_attention(trial)
+
+
+def _unlike_attention(trial: Trial) -> str:
+    last, handed = graph_of(trial.case, trial.heads)
+    if last is None:
+        return "its projections do not fit together as the formula has them"
+    expected = Variant(last, PREDICTED).value(last, handed)
+    if trial.answer.shape != expected.shape:
+        return f"it returned shape {trial.answer.shape} where {expected.shape} was to be expected"
+    if trial.caller.found.left_over:
+        return f"the formula has no place for its parameter {trial.caller.found.left_over[0]}"
+    if not _alike(trial.caller(dict(trial.case), trial.heads), trial.answer):
+        return "it gives another answer every time"
+    if not _same_wherever_tokens_stand(trial):
+        return "what it gives depends on where a token stands, as with rotary or relative positions"
+    return ""
+
+
+def _same_wherever_tokens_stand(trial: Trial) -> bool:
+    """Tokens in another order give the same rows in that order; so do keys with their values, which changes nothing."""
+    case = dict(trial.case)
+    generator = np.random.default_rng(5)
+    tokens, keys = (generator.permutation(n) for n in (trial.sizes.tokens, trial.sizes.keys))
+    for role, order in (("X", tokens), ("Q", tokens), ("K", keys), ("V", keys)):
+        if role in case:
+            case[role] = case[role][..., order, :]
+    return _alike(trial.caller(case, trial.heads), trial.answer[..., tokens, :])
+
+
+def _alike(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and bool(np.all(np.abs(one - other) <= ALIKE * (1 + np.abs(other).max())))

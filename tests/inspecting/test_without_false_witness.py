@@ -1,0 +1,58 @@
+"""Thirty and more right ones are never held to be wrong; thirty and more wrong ones are never held to be right."""
+
+from typing import Any
+
+import pytest
+
+from headwork.inspecting.inspect import inspect
+from tests.inspecting import right_numpy, wrong_numpy
+
+torch = pytest.importorskip("torch")
+from tests.inspecting import right_torch, wrong_torch  # noqa: E402  # they need torch
+
+RIGHT = [right_numpy, right_torch]
+WRONG = [wrong_numpy, wrong_torch]
+
+
+def each(modules: list[Any], names: str) -> list[Any]:
+    return [pytest.param(getattr(m, name), id=name) for m in modules for name in getattr(m, names)]
+
+
+def test_there_are_thirty_of_each_and_25_have_names() -> None:
+    assert len(each(RIGHT, "AGREE")) + len(each(RIGHT, "UNDECIDED")) >= 30
+    wrong = [tag for module in WRONG for tag in module.WRONG.values()]
+    assert len(wrong) >= 30
+    assert sum(tag != "" for tag in wrong) / len(wrong) >= 25 / 30
+
+
+@pytest.mark.parametrize("target", each(RIGHT, "AGREE"))
+def test_what_is_right_agrees(target: Any) -> None:
+    assert inspect(target).agrees
+
+
+@pytest.mark.parametrize("target", each(RIGHT, "UNDECIDED"))
+def test_what_cannot_be_fitted_is_not_called_wrong(target: Any) -> None:
+    found = inspect(target)
+    assert found.verdict == "uncallable"
+    assert found.why
+
+
+@pytest.mark.parametrize(
+    ("target", "tag"),
+    [pytest.param(getattr(m, name), tag, id=name) for m in WRONG for name, tag in m.WRONG.items()],
+)
+def test_what_is_wrong_never_agrees_and_is_named_where_it_has_a_name(target: Any, tag: str) -> None:
+    found = inspect(target)
+    assert not found.agrees
+    assert found.tags == ((tag,) if tag else ())
+
+
+def test_layouts_and_packings_are_told() -> None:
+    told = {name: inspect(getattr(right_numpy, name)).convention for name in right_numpy.AGREE[2:6]}
+    assert [text.split("numpy, ")[1] for text in told.values()] == [
+        "(batch, tokens, heads, d)",
+        "(tokens, batch, d)",
+        "(tokens, batch, heads, d)",
+        "(batch, d, tokens)",
+    ]
+    assert "width×d_model" in inspect(right_numpy.linear_layers).convention
