@@ -13,7 +13,7 @@ from headwork.errors import HeadworkError
 from headwork.inspecting.building import HEADS, WIDTHS, WIDTHS_OF_A_HEAD, is_layer, parameters_of
 from headwork.inspecting.layouts import LAYOUTS, LAYOUTS_OF_X, CaseSizes, Layout, brought_back
 from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, MaskForm
-from headwork.inspecting.projections import Found, projections, role_of
+from headwork.inspecting.projections import LayerProjections, projections, role_of
 from headwork.readings.values import Array
 
 Case = dict[str, Array]  # by role: Q, K, V, or X, W_Q …; "mask" holds True where a key may be read
@@ -42,7 +42,7 @@ class Caller:
     dtype: str = "float64"
     mask: MaskForm = NO_MASK
     form: str = FORMS[0]
-    found: Found = field(default_factory=Found)  # a layer's projections
+    found: LayerProjections = field(default_factory=LayerProjections)  # a layer's projections
     d_model: int = 0  # a layer's own
     handing: Callable[[Any], Any] = lambda array: array  # what is done to every array on its way to the function
 

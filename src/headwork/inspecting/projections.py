@@ -57,14 +57,14 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Found:
+class LayerProjections:
     """The readings of a layer's parameters, likeliest first, and the parameters that have no place in the formula."""
 
     readings: tuple[Own, ...] = ()
     left_over: tuple[str, ...] = ()
 
 
-def projections(parameters: Sequence[Parameter], heads: int) -> Found:
+def projections(parameters: Sequence[Parameter], heads: int) -> LayerProjections:
     """What the parameters are to the formula, for so many heads."""
     roles = _roles(parameters)
     left_over = tuple(p.name for p in parameters if p.name not in roles)
@@ -75,7 +75,7 @@ def projections(parameters: Sequence[Parameter], heads: int) -> Found:
             own = _read(parameters, roles, heads, turned, packing)
             if own is not None:
                 readings.append(own)
-    return Found(tuple(readings), left_over)
+    return LayerProjections(tuple(readings), left_over)
 
 
 def _roles(parameters: Sequence[Parameter]) -> dict[str, str]:
