@@ -11,7 +11,7 @@ import numpy as np
 
 from headwork.errors import HeadworkError
 from headwork.inspecting.building import HEADS, WIDTHS, WIDTHS_OF_A_HEAD, is_layer, parameters_of
-from headwork.inspecting.layouts import LAYOUTS, LAYOUTS_OF_X, CaseSizes, Layout, brought_back
+from headwork.inspecting.layouts import LAYOUTS, LAYOUTS_OF_X, AxisOrder, CaseSizes, brought_back
 from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, MaskForm
 from headwork.inspecting.projections import LayerProjections, projections, role_of
 from headwork.readings.values import Array
@@ -37,7 +37,7 @@ class Caller:
     function: Any
     kind: str  # of KINDS
     framework: str
-    layout: Layout
+    layout: AxisOrder
     roles: tuple[tuple[str, str], ...]  # of its arguments, by their names; "" is a place
     dtype: str = "float64"
     mask: MaskForm = NO_MASK

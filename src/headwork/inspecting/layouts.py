@@ -33,7 +33,7 @@ class CaseSizes:
 
 
 @dataclass(frozen=True)
-class Layout:
+class AxisOrder:
     """`order` says where our axes, (batch, heads, tokens, d) or fewer, lie in theirs."""
 
     text: str
@@ -56,18 +56,18 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("(tokens, d)", (0, 1)),
-    Layout("(batch, tokens, d)", (0, 1, 2)),
-    Layout("(tokens, batch, d)", (1, 0, 2)),
-    Layout("(batch, d, tokens)", (0, 2, 1)),
-    Layout("(batch, heads, tokens, d)", (0, 1, 2, 3)),
-    Layout("(batch, tokens, heads, d)", (0, 2, 1, 3)),
-    Layout("(tokens, batch, heads, d)", (2, 0, 1, 3)),
+    AxisOrder("(tokens, d)", (0, 1)),
+    AxisOrder("(batch, tokens, d)", (0, 1, 2)),
+    AxisOrder("(tokens, batch, d)", (1, 0, 2)),
+    AxisOrder("(batch, d, tokens)", (0, 2, 1)),
+    AxisOrder("(batch, heads, tokens, d)", (0, 1, 2, 3)),
+    AxisOrder("(batch, tokens, heads, d)", (0, 2, 1, 3)),
+    AxisOrder("(tokens, batch, heads, d)", (2, 0, 1, 3)),
 )
 LAYOUTS_OF_X = (LAYOUTS[1], LAYOUTS[2], LAYOUTS[0])
 
 
-def brought_back(answer: Array, layout: Layout, shape: tuple[int, ...]) -> Array:
+def brought_back(answer: Array, layout: AxisOrder, shape: tuple[int, ...]) -> Array:
     """What was returned in our own order: laid out as what was handed over, or in another way that its shape tells.
 
     Heads that come back side by side, (batch, tokens, heads·d), are taken apart.
