@@ -163,12 +163,7 @@ def diagram(formula: str = "multi_head", **sizes: Unpack[GivenSizes]) -> Diagram
     shape = read_shapes(last)
     if sizes.get("kv_heads") is not None and any(isinstance(step.head, str) for step in in_order(last)):
         raise HeadworkError("heads that share keys are drawn one by one; give the number of heads, such as heads = 8")
-    steps = list(in_order(last))
-    place = {step: i for i, step in enumerate(steps)}
-    return Diagram(
-        tuple(_equation(step, shape[step]) for step in steps),
-        tuple(tuple(place[source] for source in step.inputs) for step in steps),
-    )
+    return Diagram.of(in_order(last), lambda step: _equation(step, shape[step]))
 
 
 def _equation(step: Step, shape: Shape) -> Equation:

@@ -234,9 +234,7 @@ class _Solver:
         return [w.Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
 
     def drawn(self, steps: list[Step]) -> w.Diagram:
-        place = {step: i for i, step in enumerate(steps)}
-        sources = [tuple(place[s] for s in step.inputs if s in place) for step in steps]
-        return w.Diagram(tuple(self.equation(step, {}, {}) for step in steps), tuple(sources))
+        return w.Diagram.of(steps, lambda step: self.equation(step, {}, {}))
 
     def picture(self) -> w.Diagram | None:
         """What the parts that ask for values work out; a step or two need no picture."""

@@ -15,6 +15,8 @@ from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.sheet import Part, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -165,6 +167,13 @@ class Diagram(Shown):
 
     rows: tuple[Equation, ...]
     sources: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, steps: Iterable[Step], equation: Callable[[Step], Equation]) -> Diagram:
+        """The picture of these steps, inputs first."""
+        place = {step: i for i, step in enumerate(steps)}
+        sources = (tuple(place[s] for s in step.inputs if s in place) for step in place)
+        return cls(tuple(map(equation, place)), tuple(sources))
 
     def _repr_svg_(self) -> str:
         from headwork.render.diagram import draw

@@ -1,7 +1,7 @@
 """Where the boxes of a picture stand: sections of lanes and layers, read off the graph."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headwork.graph import Head
 from headwork.maths import Letter, Maths, Row, Sign, Words
@@ -25,7 +25,7 @@ class Frame:
     last: float
     layer: int
     inputs: tuple[int, ...] = ()
-    lanes: tuple[float, ...] = ()  # of the inputs, where they come from this section
+    outside: tuple[int, ...] = ()  # those of the inputs that come from above its section
     look: str = "plain"
     joins: bool = False
 
@@ -35,32 +35,9 @@ class Frame:
 
     def entry_lane(self, row: int) -> float:
         """Where an arrow from outside the section enters: side by side when there are two."""
-        outside = [r for r, lane in zip(self.inputs, self.lanes, strict=True) if lane < 0]
-        if len(outside) == 1 or self.first != self.last:
+        if len(self.outside) == 1 or self.first != self.last:
             return self.lane
-        return self.lane - 0.2 + 0.4 * outside.index(row) / (len(outside) - 1)
-
-
-@dataclass
-class Section:
-    """The boxes of one head, or of what comes before or after the heads."""
-
-    boxes: list[Frame] = field(default_factory=list)
-
-    @property
-    def starts(self) -> bool:
-        """Whether it begins with inputs of its own."""
-        return any(box.look == "source" for box in self.boxes if box.layer == 0)
-
-    def entering(self, known: Collection[int]) -> list[tuple[int, Frame]]:
-        """What comes from above, and the box that reads it."""
-        own = {box.row for box in self.boxes}
-        return [
-            (row, box)
-            for box in self.boxes
-            for row, lane in zip(box.inputs, box.lanes, strict=True)
-            if lane < 0 and row in known and row not in own and not box.joins
-        ]
+        return self.lane - 0.2 + 0.4 * self.outside.index(row) / (len(self.outside) - 1)
 
 
 class Arrangement:
@@ -87,7 +64,7 @@ class Arrangement:
     def lanes(self) -> int:
         """How many boxes stand side by side; three, for Q, K and V, as a rule."""
         sections = [self.outside(before=True), self.outside(before=False), *map(self.section, self.heads)]
-        return max(3, *(round(box.last) + 1 for section in sections for box in section.boxes))
+        return max(3, *(round(box.last) + 1 for section in sections for box in section))
 
     def read_by_another(self, row: int) -> bool:
         return any(row in self.inputs(other) for other in self.boxes())
@@ -124,7 +101,7 @@ class Arrangement:
         readers = [source for row in self.boxes() for source in self.inputs(row)]
         return [row for row in self.boxes() if self.given(row) and readers.count(row) > 1]
 
-    def section(self, head: Head, *, whole: bool = True, drawn: Collection[int] = ()) -> Section:
+    def section(self, head: Head, *, whole: bool = True, drawn: Collection[int] = ()) -> list[Frame]:
         """One head's boxes, all of them or its projections and one for the rest; dashed what is `drawn` already."""
         own = [row for row in self.boxes() if self.rows[row].head == head]
         last = [row for row in own if self.rows[row].role not in ENTRANCE][-1:]
@@ -137,7 +114,7 @@ class Arrangement:
             rows = [row for row in rows if self.rows[row].role in ENTRANCE or row in last]
         return self._placed(rows, drawn)
 
-    def outside(self, *, before: bool) -> Section:
+    def outside(self, *, before: bool) -> list[Frame]:
         """The boxes of no head, before the heads or after them."""
         shared = self.shared_sources()
         rows = [row for row in self.boxes() if self.rows[row].head is None and row not in shared]
@@ -169,8 +146,8 @@ class Arrangement:
                 after.add(row)
         return after
 
-    def _placed(self, rows: list[int], drawn: Collection[int] = ()) -> Section:
-        section = Section()
+    def _placed(self, rows: list[int], drawn: Collection[int] = ()) -> list[Frame]:
+        """The boxes of a section: one head's, or those before or after the heads."""
         place: dict[int, Frame] = {}
         lanes = 0
         several = sum(not (set(self._reach(row, rows)) & set(rows)) for row in rows)
@@ -186,12 +163,13 @@ class Arrangement:
             joins = isinstance(self.rows[row].step.op, Join)
             if joins and not within:
                 first, last = 0.0, 2.0
-            came = tuple(place[i].lane if i in place else -1.0 for i in inputs)
+            outside = tuple(i for i in inputs if i not in place)
             look = "elsewhere" if row in drawn else "source" if self.given(row) else "plain"
             label = self.rows[row].name.maths if row in drawn else self._label(row, rows)
-            place[row] = Frame(row, None if look == "source" else label, first, last, layer, inputs, came, look, joins)
-        section.boxes = list(place.values())
-        return section
+            place[row] = Frame(
+                row, None if look == "source" else label, first, last, layer, inputs, outside, look, joins
+            )
+        return list(place.values())
 
     def _reach(self, row: int, rows: list[int]) -> tuple[int, ...]:
         """A box's inputs; through steps of its own head that the section leaves out."""

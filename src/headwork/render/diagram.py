@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from headwork.graph import Head
 from headwork.maths import Maths, Row, Words
 from headwork.readings.shapes import shape_maths, size_text
-from headwork.render.arrangement import Arrangement, Frame, Section
+from headwork.render.arrangement import Arrangement, Frame
 from headwork.render.drawing import Drawing, label_width
 from headwork.render.picture_text import picture_words
 from headwork.working import Diagram
@@ -101,22 +101,22 @@ class _Painter:
         if cuts:
             self.at = max(y for _, y in self.outlets.values())
 
-    def _section(self, section: Section, title: str, stacked: bool = False) -> None:
-        if not section.boxes:
+    def _section(self, section: list[Frame], title: str, stacked: bool = False) -> None:
+        if not section:
             return
         top = self.at + (10 + 2 * STACKED if stacked else 10)
         if title:
             self.at = top + CARD - 8
         start = self._bring(section)
-        depth = max(box.layer for box in section.boxes)
-        for box in section.boxes:
+        depth = max(box.layer for box in section)
+        for box in section:
             self._draw(box, start + box.layer * (BOX + ARROW))
-        for box in section.boxes:
+        for box in section:
             self._arrows(box, section, start)
         bottom = start + depth * (BOX + ARROW) + BOX
         self._loose_ends(section, start)
         if title:
-            joined = self.graph.read_by_another(section.boxes[-1].row)
+            joined = self.graph.read_by_another(section[-1].row)
             bottom += 20 if joined else ARROW
             self._card(title, top, bottom, stacked)
             if joined:
@@ -135,11 +135,12 @@ class _Painter:
 
     # Arrows.
 
-    def _bring(self, section: Section) -> float:
+    def _bring(self, section: list[Frame]) -> float:
         """Lines from shared inputs to the boxes that read them; returns where the boxes start."""
-        entering = section.entering(self.outlets.keys())
+        entering = [(row, box) for box in section if not box.joins for row in box.outside if row in self.outlets]
         if not entering:
-            return self.at + ARROW if self.at > 20 and not section.starts else self.at
+            starts = any(box.look == "source" for box in section if box.layer == 0)  # with inputs of its own
+            return self.at + ARROW if self.at > 20 and not starts else self.at
         sources = list(dict.fromkeys(row for row, _ in entering))
         start = self.at + ARROW + 7 * (len(sources) - 1)
         for i, row in enumerate(sources):
@@ -166,9 +167,9 @@ class _Painter:
             for end in ends:
                 self.drawing.label(shape, end + 5, level + 13, anchor="start", size=SMALL)
 
-    def _arrows(self, box: Frame, section: Section, start: float) -> None:
+    def _arrows(self, box: Frame, section: list[Frame], start: float) -> None:
         """From the boxes above into this one; a label stands where each arrow leaves."""
-        bottom_of = {b.row: start + b.layer * (BOX + ARROW) + BOX for b in section.boxes}
+        bottom_of = {b.row: start + b.layer * (BOX + ARROW) + BOX for b in section}
         for source in box.inputs:
             if source in bottom_of and source != box.row:
                 x = self.outlets[source][0]
@@ -186,9 +187,9 @@ class _Painter:
         self.drawing.label(equation.name.maths, x + 5, y + 13, anchor="start", size=SIZE - 1)
         self.drawing.label(shape_maths(equation.shape), x + 5, y + 26, anchor="start", size=SMALL)
 
-    def _leave(self, section: Section, bottom: float) -> None:
+    def _leave(self, section: list[Frame], bottom: float) -> None:
         """A head's output turns to the right side, on its way to the joining."""
-        box = section.boxes[-1]
+        box = section[-1]
         x, y = self.outlets[box.row]
         rail = self.width - 8 - 7 * len(self.waiting)
         self.drawing.label(self._with_shape(box.row), x + 6, y + 15, anchor="start", size=SIZE - 1)
@@ -200,10 +201,10 @@ class _Painter:
         equation = self.graph.rows[row]
         return Row((equation.name.maths, Words("  "), shape_maths(equation.shape)))
 
-    def _loose_ends(self, section: Section, start: float) -> None:
+    def _loose_ends(self, section: list[Frame], start: float) -> None:
         """What nothing else reads leaves on an arrow of its own; the last matrix does so at the very end."""
         last = len(self.graph.rows) - 1
-        for box in section.boxes:
+        for box in section:
             if box.row != last and box.look == "plain" and not self.graph.read_by_another(box.row):
                 x, y = self.x(box.lane), start + box.layer * (BOX + ARROW) + BOX
                 self.drawing.line((x, y), (x, y + ARROW - 6), head=True)

@@ -10,6 +10,12 @@ FONT = "New Computer Modern, Latin Modern Roman, STIX Two Text, Cambria, Georgia
 SIZE = 13.0
 SCRIPT = 0.72  # size of a subscript, as part of what it stands below
 _DARK = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#ececec}}</style>"
+LOOKS = {
+    "plain": 'rx="3" fill="currentColor" fill-opacity="0.07" stroke="currentColor" stroke-width="1"',
+    "source": 'rx="10" fill="none" stroke="currentColor" stroke-width="1.4"',
+    "card": 'rx="8" fill="none" stroke="currentColor" stroke-opacity="0.35" stroke-width="1" stroke-dasharray="4 3"',
+    "elsewhere": 'rx="10" fill="none" stroke="currentColor" stroke-width="1" stroke-dasharray="3 2"',
+}
 
 Point = tuple[float, float]
 
@@ -25,16 +31,7 @@ class Drawing:
     shapes: list[str] = field(default_factory=list)
 
     def box(self, x: float, y: float, width: float, height: float, *, look: str = "plain") -> None:
-        style = {
-            "plain": 'fill="currentColor" fill-opacity="0.07" stroke="currentColor" stroke-width="1"',
-            "source": 'fill="none" stroke="currentColor" stroke-width="1.4"',
-            "card": 'fill="none" stroke="currentColor" stroke-opacity="0.35" stroke-width="1" stroke-dasharray="4 3"',
-            "elsewhere": 'fill="none" stroke="currentColor" stroke-width="1" stroke-dasharray="3 2"',
-        }[look]
-        radius = {"plain": 3, "source": 10, "card": 8, "elsewhere": 10}[look]
-        self.shapes.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius}" {style}/>'
-        )
+        self.shapes.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {LOOKS[look]}/>')
 
     def shade(self, x: float, y: float, side: float, share: float) -> None:
         """A square, the fuller the larger the share from 0 to 1."""
