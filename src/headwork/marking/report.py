@@ -1,11 +1,10 @@
 """Marks as blocks of a page, so that every format sets them: a student's report, and a class's."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 from headwork.marking.marks import AnswerMark, Marks, PartMark
+from headwork.marking.tally import BINS, MOST_LISTED, Tally
 from headwork.maths import Number, Prose
 from headwork.mistakes.diagnose import advice
 from headwork.numbers.digits import exact_decimal
@@ -116,46 +115,74 @@ def _wrong_entries(answer: AnswerMark) -> str:
     return f" in {'entry' if len(places) == 1 else 'entries'} {shown}"
 
 
-@dataclass
-class Tally:
-    """What is counted over a class: students are taken one at a time, and only counts are kept."""
-
-    students: int = 0
-    unreadable: int = 0
-    total: Fraction = Fraction(0)
-    most: Fraction = Fraction(0)
-    tags: Counter[str] = field(default_factory=Counter)
-    answers: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def add(self, marks: Marks) -> None:
-        self.students += 1
-        self.unreadable += bool(marks.note)
-        self.total += marks.score
-        self.most = max(self.most, marks.max_score)
-        self.tags.update(marks.tags)
-        for part in marks.parts:
-            for answer in part.answers:
-                self.answers.setdefault(f"({part.label}) {answer.name}", Counter())[answer.verdict] += 1
-
-
 def class_blocks(title: str, students: Iterable[Marks]) -> Iterator[Block]:
-    """Counts of every tag, the commonest first, and how each answer went."""
+    """Everybody on one page: the spread, the mistakes and who made them, each part and each answer, the list."""
     tally = Tally()
     for marks in students:
         tally.add(marks)
     yield Title(title)
     mean = points(Fraction(round(tally.total / tally.students * 100), 100)) if tally.students else "0"
     unreadable = f"; {tally.unreadable:,} with something that could not be read" if tally.unreadable else ""
-    yield Paragraph((f"{tally.students:,} students, on average {mean} of {points(tally.most)}{unreadable}.",))
-    yield Heading("Mistakes, the commonest first")
-    if tally.tags:
-        named = tuple(((tag,), (advice((tag,)),), _count(number)) for tag, number in tally.tags.most_common())
-        yield Table((("consistent with",), ("advice",), ("students",)), named, left=2)
-    else:
-        yield Paragraph(("None was named.",))
+    earned = f"on average {mean} of {points(tally.most)}, spread {tally.spread:.0%}"
+    yield Paragraph((f"{tally.students:,} students, {earned}{unreadable}.",))
+    yield from _mistakes(tally)
+    yield from _parts(tally)
     yield Heading("Answers")
     went = tuple(((name,), *(_count(found[v]) for v in VERDICTS)) for name, found in tally.answers.items())
     yield Table((("answer",), *((verdict,) for verdict in VERDICTS)), went, left=1)
+    yield from _look_alikes(tally)
+    yield from _list(tally)
+
+
+def _mistakes(tally: Tally) -> Iterator[Block]:
+    yield Heading("Mistakes, the commonest first")
+    if not tally.tags:
+        yield Paragraph(("None was named.",))
+        return
+    rows = tuple(
+        ((tag,), (advice((tag,)),), _count(number), (_names(tally.names[tag], number),))
+        for tag, number in tally.tags.most_common()
+    )
+    yield Table((("consistent with",), ("advice",), ("students",), ("who",)), rows, left=2)
+
+
+def _names(names: list[str], number: int) -> str:
+    more = f" and {number - len(names):,} more" if number > len(names) else ""
+    return ", ".join(names) + more
+
+
+def _parts(tally: Tally) -> Iterator[Block]:
+    """Difficulty is the mean share earned; discrimination the correlation with all the other parts."""
+    yield Heading("Parts")
+    rows = []
+    for label, part in tally.parts.items():
+        tells = "–" if part.discrimination is None else f"{part.discrimination:.2f}".replace("-", "−")
+        rows.append(((f"({label})",), (Number(f"{part.difficulty:.2f}"),), (tells,)))
+    yield Table((("part",), ("difficulty",), ("discrimination",)), tuple(rows), left=1)
+    yield Paragraph(
+        ("Difficulty: the share earned on average. Discrimination: how a part goes with all the others, −1 to 1.",),
+        "aside",
+    )
+    yield Heading("Spread")
+    step = 100 // BINS
+    spread = tuple(((f"{i * step} % to {(i + 1) * step} %",), _count(n)) for i, n in enumerate(tally.bins))
+    yield Table((("points earned",), ("students",)), spread, left=1)
+
+
+def _look_alikes(tally: Tally) -> Iterator[Block]:
+    pairs = tally.similar.pairs()
+    if pairs:
+        yield Heading("To be looked at side by side")
+        rows = tuple(((one,), (other,), _count(number)) for one, other, number in pairs[:MOST_LISTED])
+        yield Table((("student",), ("student",), ("unusual wrong numbers in common",)), rows, left=2)
+
+
+def _list(tally: Tally) -> Iterator[Block]:
+    yield Heading("Students")
+    rows = tuple(((name,), (points(score),), (", ".join(tags),)) for name, score, tags in tally.listed)
+    yield Table((("student",), ("points",), ("consistent with",)), rows, left=1)
+    if tally.students > len(tally.listed):
+        yield Paragraph((f"The first {len(tally.listed):,}; `--format csv` has everybody.",), "aside")
 
 
 def _count(number: int) -> Prose:
