@@ -112,7 +112,7 @@ def test_a_class_csv(run: Callable[..., Result]) -> None:
     rows = list(csv.DictReader(run("--format", "csv").output.splitlines()))
     assert [(r["student"], r["score"], r["1.a"], r["tags"]) for r in rows] == [
         ("Ada <b>", "1", "1", ""),
-        ("Bob", "1/2", "1/2", "merged-untransposed"),
+        ("Bob", "0.5", "0.5", "merged-untransposed"),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headwork.cli.options import check_format
+from headwork.cli.options import check_format, given, refuse
 from headwork.cli.terminal import write
 from headwork.errors import HeadworkError
 from headwork.marking.graders import GRADERS
@@ -25,6 +25,7 @@ MANY = 20  # students from which a progress bar is worth its line
 
 
 def mark(
+    context: typer.Context,
     sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name, a path, or a class's folder.")],
     answers: Annotated[
         list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, or folders or zips.")
@@ -38,12 +39,17 @@ def mark(
     pages: Annotated[
         Path | None, typer.Option(help="A folder for a page to hand back to each, the class's page and a table.")
     ] = None,
+    gradebook: Annotated[
+        Path | None, typer.Option(help="A CSV from Canvas, Moodle or Gradescope, to fill with points.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="Its column; the sheet's title unless given.")] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=256, help="Processes that mark; all cores for many students.")
     ] = None,
 ) -> None:
     """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
-    chosen = _chosen(format, output) if pages is None else _chosen_pages(format, output)
+    _refuse(context)
+    chosen = _chosen(format, output) if pages is None else _chosen_pages(format)
     from headwork.marking.class_marker import ClassMarker, load_class
     from headwork.marking.pool import WORTH_IT, cores, marked
 
@@ -53,6 +59,11 @@ def mark(
     students = _with_progress(_students(answers, first), number)
     jobs = jobs or (cores() if number >= WORTH_IT else 1)
     marks = marked(sheets, students, jobs, with_working=chosen in PAGES)
+    if gradebook is not None:
+        from headwork.marking.gradebook import fill
+
+        write(fill(gradebook, column or first.title, marks), output)
+        return
     if pages is None:
         write(_report(chosen, first, marks, output), output)
         return
@@ -75,10 +86,19 @@ def _chosen(format: str | None, output: Path | None) -> str:
     return format
 
 
-def _chosen_pages(format: str | None, output: Path | None) -> str:
+def _refuse(context: typer.Context) -> None:
+    """What would be ignored, option by option."""
+    asked = given(context)
+    if "pages" in asked:
+        refuse(context, ["output"], "--pages writes a folder and --output a file; choose one of the two")
+    if "gradebook" in asked:
+        refuse(context, ["format", "pages"], "a gradebook is filled as it is; leave it out")
+    else:
+        refuse(context, ["column"], "it names the column of a gradebook; add --gradebook")
+
+
+def _chosen_pages(format: str | None) -> str:
     """The format of pages to hand back."""
-    if output is not None:
-        raise HeadworkError("--pages writes a folder and --output a file; choose one of the two")
     if format is not None and format not in PAGES:
         raise HeadworkError(f"a page to hand back is not written as '{format}'; choose from {', '.join(PAGES)}")
     return format or "html"

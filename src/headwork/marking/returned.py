@@ -8,7 +8,7 @@ from headwork.errors import HeadworkError
 from headwork.marking.marks import Marks
 from headwork.marking.report import class_blocks, returned_blocks
 from headwork.marking.spreadsheet import class_csv
-from headwork.render.save import streamed
+from headwork.render.save import streamed, write
 
 LONGEST = 80  # characters of a file's name
 OURS = ("class", "marks")  # names of pages that are nobody's
@@ -24,7 +24,7 @@ def give_back(title: str, marks: Iterable[Marks], folder: Path, ending: str, pla
             def each() -> Iterator[Marks]:
                 """Students pass one at a time: page, then table, then the class's counts."""
                 for number, one in enumerate(marks):
-                    _write(
+                    write(
                         folder / f"{names.of(one.student)}{ending}",
                         streamed(ending, returned_blocks(title, one, places)),
                     )
@@ -34,15 +34,10 @@ def give_back(title: str, marks: Iterable[Marks], folder: Path, ending: str, pla
                     table.writelines(lines)
                     yield one
 
-            _write(folder / f"class{ending}", streamed(ending, class_blocks(title, each())))
+            write(folder / f"class{ending}", streamed(ending, class_blocks(title, each())))
     except OSError as error:
         raise HeadworkError(f"cannot write to {folder}: {error.strerror}; choose another folder") from None
     return names.given
-
-
-def _write(path: Path, pieces: Iterable[str | bytes]) -> None:
-    with path.open("wb") as file:
-        file.writelines(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
 
 
 class Names:

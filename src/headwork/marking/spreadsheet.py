@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
 from headwork.marking.marks import Marks
 
@@ -13,8 +14,19 @@ def class_csv(students: Iterable[Marks]) -> Iterator[str]:
     for number, marks in enumerate(students):
         if number == 0:
             yield line(["student", "score", "max_score", *(part.label for part in marks.parts), "tags", "note"])
-        scores = [str(part.score) for part in marks.parts]
-        yield line([marks.student, str(marks.score), str(marks.max_score), *scores, " ".join(marks.tags), marks.note])
+        scores = [decimals(part.score) for part in marks.parts]
+        yield line(
+            [marks.student, decimals(marks.score), decimals(marks.max_score), *scores, " ".join(marks.tags), marks.note]
+        )
+
+
+def decimals(points: Fraction) -> str:
+    """Points as a spreadsheet and a gradebook take them.
+
+    >>> decimals(Fraction(3)), decimals(Fraction(1, 2)), decimals(Fraction(4, 3))
+    ('3', '0.5', '1.3333')
+    """
+    return f"{float(points):.4f}".rstrip("0").rstrip(".")
 
 
 def line(cells: list[str]) -> str:

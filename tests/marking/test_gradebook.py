@@ -1,0 +1,76 @@
+"""Gradebooks of Canvas, Moodle and Gradescope: one column filled, every other byte kept."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headwork.cli import app
+from headwork.errors import HeadworkError
+
+ANSWERS = 'student,1.a.joined\nada,"1 2 5 6; 3 4 7 8"\nBob Byte,"1 2 3 4; 5 6 7 8"\n'
+CANVAS = (
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (88),Final Score\r\n"
+    "    Points Possible,,,,,10,(read only)\r\n"
+    '"Lovelace, Ada",1,u1,ada,"A, with\nMonday",7,70\r\n'
+    '"Byte, Bob",2,u2,bb,"said ""B""",,\r\n'
+    '"Student, Test",3,,x,,,\r\n'
+)
+MOODLE = "First name,Last name,ID number,Email address,Quiz\nAda,L,7,ada@example.org,-\nBob,Byte,8,b@example.org,-\n"
+GRADESCOPE = "First Name,Last Name,SID,Email,Total Score\nAda,Lovelace,ada,a@x.org,\nBob,Byte,9,b@x.org,\n"
+
+
+def filled(tmp_path: Path, book: str, *options: str, answers: str = ANSWERS) -> str:
+    (tmp_path / "answers.csv").write_text(answers)
+    (tmp_path / "book.csv").write_bytes(book.encode())
+    out = tmp_path / "filled.csv"
+    arguments = ["mark", "two-heads", str(tmp_path / "answers.csv"), "--gradebook", str(tmp_path / "book.csv")]
+    result = CliRunner().invoke(app, [*arguments, "--output", str(out), *options])
+    if isinstance(result.exception, HeadworkError):
+        raise result.exception
+    return out.read_bytes().decode()
+
+
+def test_canvas_gains_a_column_with_its_points_possible(tmp_path: Path) -> None:
+    lines = CANVAS.split("\r\n")
+    added = ["Two heads", "4", "1", "0.5", ""]
+    expected = "".join(f"{line},{value}\r\n" for line, value in zip(lines[:-1], added, strict=True))
+    assert filled(tmp_path, CANVAS) == expected
+
+
+def test_a_column_that_is_there_is_filled_and_nothing_else_touched(tmp_path: Path) -> None:
+    expected = CANVAS.replace('Monday",7,', 'Monday",1,').replace('""B""",,', '""B""",0.5,')
+    assert filled(tmp_path, CANVAS, "--column", "Quiz 1") == expected
+
+
+def test_moodle_and_gradescope(tmp_path: Path) -> None:
+    assert filled(tmp_path, MOODLE, "--column", "Quiz") == MOODLE.replace("org,-", "org,1", 1).replace(
+        "org,-", "org,0.5"
+    )
+    expected = GRADESCOPE.replace("a@x.org,", "a@x.org,1").replace("b@x.org,", "b@x.org,0.5")
+    assert filled(tmp_path, GRADESCOPE, "--column", "Total Score") == expected
+
+
+@pytest.mark.parametrize(
+    ("book", "options", "answers", "message"),
+    [
+        ("Total\n1\n", [], ANSWERS, "no column that says who is who"),
+        ("", [], ANSWERS, "is empty"),
+        (MOODLE, [], ANSWERS + "Cy,1\n", "has nobody called Cy; everybody else's points were filled in"),
+        (MOODLE, ["--format", "csv"], ANSWERS, "a gradebook is filled as it is"),
+    ],
+)
+def test_gradebooks_that_cannot_be_filled(
+    tmp_path: Path, book: str, options: list[str], answers: str, message: str
+) -> None:
+    with pytest.raises(HeadworkError, match=message):
+        filled(tmp_path, book, *options, answers=answers)
+    if "everybody else" in message:
+        assert "ada@example.org,-,1\n" in (tmp_path / "filled.csv").read_text()
+
+
+def test_a_column_needs_a_gradebook(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text(ANSWERS)
+    result = CliRunner().invoke(app, ["mark", "two-heads", str(tmp_path / "answers.csv"), "--column", "Quiz"])
+    assert isinstance(result.exception, HeadworkError)
+    assert "add --gradebook" in str(result.exception)
