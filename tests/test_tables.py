@@ -14,6 +14,7 @@ from headwork.readings.counts import COUNTS
 from headwork.readings.entries import ENTRIES
 from headwork.readings.exact import EXACT
 from headwork.readings.floats import FLOATS
+from headwork.readings.gradients import GRADIENTS
 from headwork.readings.moments import MOMENTS
 from headwork.readings.shapes import SHAPES
 from headwork.readings.symbols import SYMBOLS
@@ -35,6 +36,7 @@ TABLES: dict[str, Mapping[Any, Any]] = {
     "counts": COUNTS,
     "moments": MOMENTS,
     "entries": ENTRIES,
+    "gradients": GRADIENTS,
     "formula": FORMULA,
     "arithmetic": ARITHMETIC,
 }

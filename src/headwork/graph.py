@@ -38,10 +38,18 @@ class Step:
         return f"<{type(self.op).__name__} {self.role}{head}>"
 
 
-def in_order(last: Step) -> Iterator[Step]:
+Last = Step | tuple[Step, ...]  # where a graph ends: in one step, or in several
+L = TypeVar("L", Step, tuple[Step, ...])
+
+
+def ends(last: Last) -> tuple[Step, ...]:
+    return (last,) if isinstance(last, Step) else last
+
+
+def in_order(last: Last) -> Iterator[Step]:
     """Every step that `last` rests on, each once, inputs before what is made of them."""
     seen: set[Step] = set()
-    waiting: list[tuple[Step, bool]] = [(last, False)]
+    waiting: list[tuple[Step, bool]] = [(step, False) for step in reversed(ends(last))]
     while waiting:
         step, inputs_done = waiting.pop()
         if inputs_done:
@@ -52,7 +60,7 @@ def in_order(last: Step) -> Iterator[Step]:
             waiting.extend((s, False) for s in reversed(step.inputs))
 
 
-def read(last: Step, rules: Rules[T], handed: Mapping[Step, T] | None = None) -> dict[Step, T]:
+def read(last: Last, rules: Rules[T], handed: Mapping[Step, T] | None = None) -> dict[Step, T]:
     """Read every step once, inputs first; return what each means under `rules`.
 
     `handed` maps steps to meanings that are given rather than worked out; what only they rest on is not read.
@@ -77,9 +85,9 @@ class Recipe(Generic[T]):
         return meaning
 
 
-def needed(last: Step, handed: Collection[Step]) -> list[Step]:
+def needed(last: Last, handed: Collection[Step]) -> list[Step]:
     """The steps that `last` still rests on when some are handed over."""
-    wanted = {last}
+    wanted = set(ends(last))
     backwards = []
     for step in reversed(list(in_order(last))):
         if step in wanted:
@@ -89,7 +97,7 @@ def needed(last: Step, handed: Collection[Step]) -> list[Step]:
     return backwards[::-1]
 
 
-def rewrite(last: Step, edit: Callable[[Step], Step | None]) -> Step:
+def rewrite(last: L, edit: Callable[[Step], Step | None]) -> L:
     """The graph with every step for which `edit` returns another one replaced by it.
 
     `edit` sees each step with its inputs already rewritten; None leaves the step as it is.
@@ -100,4 +108,7 @@ def rewrite(last: Step, edit: Callable[[Step], Step | None]) -> Step:
         same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
         moved = step if same else Step(step.op, inputs, step.role, step.head)
         new[step] = edit(moved) or moved
-    return new[last]
+    if isinstance(last, Step):
+        return new[last]
+    found = tuple(new[step] for step in last)
+    return last if found == last else found  # nothing changed: the very same graph

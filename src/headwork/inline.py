@@ -56,7 +56,7 @@ def _ratio(ratio: m.Ratio) -> str:
 
 
 def _is_product(maths: m.Maths) -> bool:
-    return isinstance(maths, m.Row) and maths.items[0] not in (m.Sign("("), m.Sign("["))
+    return isinstance(maths, m.Row) and maths.items[0] not in (m.Sign("("), m.Sign("["), m.Letter("∂"))
 
 
 def _root(root: m.RootOf) -> str:
@@ -79,5 +79,6 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Above: _above,
     m.Ratio: _ratio,
     m.RootOf: _root,
+    m.Barred: lambda barred: f"{inline(barred.of)[:1]}\u0304{inline(barred.of)[1:]}",
     m.Grid: _grid,
 }

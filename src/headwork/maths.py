@@ -85,6 +85,13 @@ class RootOf:
 
 
 @dataclass(frozen=True)
+class Barred:
+    """A bar over a name: its gradient."""
+
+    of: Maths
+
+
+@dataclass(frozen=True)
 class Grid:
     """A matrix in square brackets. A page that can be pointed at finds it by its `key`."""
 
@@ -92,7 +99,7 @@ class Grid:
     key: str = ""
 
 
-Maths = Letter | Number | Sign | Words | Gap | Row | Below | Above | Ratio | RootOf | Grid
+Maths = Letter | Number | Sign | Words | Gap | Row | Below | Above | Ratio | RootOf | Barred | Grid
 
 Prose = tuple[str | Maths, ...]  # a sentence: plain text, with formulas in it
 MINUS, TRANSPOSED, BLANK = Sign("−"), Words("T"), Words("____")
@@ -181,5 +188,7 @@ def width(maths: Maths) -> int:
         return max(width(maths.over), width(maths.under))
     if isinstance(maths, RootOf):
         return width(maths.of) + 1
+    if isinstance(maths, Barred):
+        return width(maths.of)
     columns = zip(*maths.rows, strict=True)
     return sum(max(map(width, column)) + 2 for column in columns)

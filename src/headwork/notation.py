@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headwork.graph import Head, Step
-from headwork.maths import TRANSPOSED, Above, Below, Letter, Maths, Number, Sign, between, row
+from headwork.maths import TRANSPOSED, Above, Barred, Below, Letter, Maths, Number, Ratio, Sign, between, bracketed, row
 from headwork.ops import Transpose
 
 # Every role, with the name it goes by unless a sheet says otherwise.
@@ -41,7 +41,20 @@ ROLES: Mapping[str, str] = {
     "head_output": "head",
     "joined": "joined",
     "output": "output",
+    "target": "target",
+    "weighted": "weighted",
+    "row_term": "D",
+    "centred": "centred",
 }
+# What may stand before a role, and before its name: a gradient, a step of learning, what it leads to.
+MADE_OF_ROLES: Mapping[str, str] = {"d_": "d", "change_": "Δ", "next_": "new"}
+GRADIENTS: Mapping[str, str] = {"dQ": "d", "∂L/∂Q": "∂", "Q\u0304": "bar"}  # how a sheet may write them
+
+
+def is_role(role: str) -> bool:
+    """Whether a step may go by this role: Q, d_Q, d_X_from_Q, next_W_Q."""
+    bare = next((role.removeprefix(before) for before in MADE_OF_ROLES if role.startswith(before)), None)
+    return role in ROLES or (bare is not None and set(bare.split("_from_")) <= ROLES.keys())
 
 
 @dataclass(frozen=True)
@@ -52,18 +65,31 @@ class Name:
     subscripts: tuple[str, ...] = ()
     transposed: bool = False
     place: tuple[int, ...] = ()  # a row, or a row and a column: scores_1[3,1]
+    mark: str = ""  # of a gradient or a change: "d", "∂", "bar" or "Δ"
 
     def __str__(self) -> str:
         below = "_" + ",".join(self.subscripts) if self.subscripts else ""
         place = f"[{','.join(map(str, self.place))}]" if self.place else ""
-        return f"{self.base}{below}{'ᵀ' if self.transposed else ''}{place}"
+        named = f"{self.base}{below}"
+        if self.mark == "∂":
+            named = f"(∂L/∂{named})" if self.transposed else f"∂L/∂{named}"
+        elif self.mark == "bar":
+            named = f"{self.base[0]}\u0304{self.base[1:]}{below}"
+        else:
+            named = f"{self.mark}{named}"
+        return f"{named}{'ᵀ' if self.transposed else ''}{place}"
 
     @property
     def maths(self) -> Maths:
         """The name as a formula has it."""
-        named: Maths = Letter(self.base)
+        named: Maths = Barred(Letter(self.base)) if self.mark == "bar" else Letter(self.base)
         if self.subscripts:
             named = Below(named, between((Number(s) if s.isdecimal() else Letter(s) for s in self.subscripts), ","))
+        if self.mark == "∂":
+            ratio = Ratio(row(Letter("∂"), Letter("L")), row(Letter("∂"), named))
+            named = bracketed(ratio) if self.transposed else ratio
+        elif self.mark in ("d", "Δ"):
+            named = row(Letter(self.mark), named)
         if self.transposed:
             named = Above(named, TRANSPOSED)
         if self.place:
@@ -98,7 +124,21 @@ class Notation:
         return self.of_role(step.role, step.head)
 
     def of_role(self, role: str, head: Head = None) -> Name:
+        if role not in self.names:
+            for before, mark in MADE_OF_ROLES.items():
+                if role.startswith(before):
+                    return self._with_head(self._made_of(role.removeprefix(before), mark), head)
         return self._with_head(Name.read(self.names.get(role, ROLES.get(role, role))), head)
+
+    def _made_of(self, role: str, mark: str) -> Name:
+        """dX, the part of dX that comes from Q as dX_Q, ΔW_Q, W_Q,new."""
+        bare, _, via = role.partition("_from_")
+        name = self.of_role(bare)
+        if via:
+            name = name.with_subscripts(self.of_role(via))
+        if mark == "new":
+            return name.with_subscripts(mark)
+        return replace(name, mark=GRADIENTS[self.names.get("gradient", "dQ")] if mark == "d" else mark)
 
     def row(self, step: Step, row: int) -> Name:
         """The name of one row: q_2 where the page has a name for rows, else Q[2]."""

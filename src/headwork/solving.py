@@ -10,12 +10,13 @@ from headwork.errors import HeadworkError, SheetError
 from headwork.graph import Step, needed
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
-from headwork.ops import Given, MatMul, Split, Transpose
+from headwork.ops import Given, MatMul, Rows, Split, Stack, Sums, Transpose
 from headwork.readings.entries import origin
 from headwork.readings.exact import Matrix
+from headwork.sheets.backward import gradient_parts
 from headwork.sheets.load import load
-from headwork.sheets.ready import Found, Ready
-from headwork.sheets.sheet import Part, Problem, Sheet
+from headwork.sheets.ready import Found, Ready, unseen
+from headwork.sheets.sheet import NUMBERS, Part, Problem, Sheet
 
 WHOLE = -1  # in a set of wanted rows: all of them
 FEWEST_DRAWN = 4  # steps that make a picture worth its room
@@ -35,36 +36,38 @@ def solve(
     the arithmetic of one entry such as "scores_1[2,1]". `softmax` takes it apart as a sheet's key of that name does.
     """
     loaded = sheet if isinstance(sheet, Sheet) else load(sheet)
-    problems = [_adjusted(problem, part, places, softmax) for problem in loaded.problems]
-    problems = [problem for problem in problems if problem.parts]
+    problems = [_adjusted(problem, places, softmax) for problem in loaded.problems if _chosen(problem, part)]
     if not problems:
         labels = ", ".join(dict.fromkeys(p.label for problem in loaded.problems for p in problem.parts))
         raise SheetError(f"{loaded.source}: there is no part '{part}'; there is {labels}")
     try:
         if entry is not None:
-            return w.Working(loaded.title, (_solve_entry(problems, entry),))
-        return w.Working(loaded.title, tuple(_solve_problem(problem) for problem in problems))
+            return w.Working(loaded.title, (_solve_entry(problems, part, entry),))
+        return w.Working(loaded.title, tuple(_solve_problem(problem, part) for problem in problems))
     except HeadworkError as error:
         raise SheetError(f"{loaded.source}: {error}") from None
 
 
-def _adjusted(problem: Problem, part: str | None, places: int | None, softmax: str | None) -> Problem:
-    parts = tuple(p for p in problem.parts if part is None or p.label == part)
+def _chosen(problem: Problem, label: str | None) -> tuple[Part, ...]:
+    return tuple(part for part in problem.parts if label is None or part.label == label)
+
+
+def _adjusted(problem: Problem, places: int | None, softmax: str | None) -> Problem:
     return dataclasses.replace(
         problem,
-        parts=parts,
         places=problem.places if places is None else places,
         softmax=problem.softmax if softmax is None else softmax,
     )
 
 
-def _solve_entry(problems: list[Problem], entry: str) -> w.ProblemWorking:
+def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> w.ProblemWorking:
     """The first problem that has such an entry, with its arithmetic alone."""
     refused: HeadworkError | None = None
     for problem in problems:
         try:
-            question = Part(label="", find=(entry,), given=problem.parts[-1].given)
-            worked = _solve_problem(dataclasses.replace(problem, parts=(question,), text=""), only_asked=True)
+            question = Part(label="", find=(entry,), given=_chosen(problem, label)[-1].given)
+            parts = (*gradient_parts(problem), question)
+            worked = _solve_problem(dataclasses.replace(problem, parts=parts, text=""), "", only_asked=True)
             return dataclasses.replace(worked, given=())
         except HeadworkError as error:
             refused = refused or error
@@ -72,22 +75,22 @@ def _solve_entry(problems: list[Problem], entry: str) -> w.ProblemWorking:
     raise refused
 
 
-def _solve_problem(problem: Problem, only_asked: bool = False) -> w.ProblemWorking:
+def _solve_problem(problem: Problem, label: str | None = None, only_asked: bool = False) -> w.ProblemWorking:
     try:
-        solver = _Solver(problem, only_asked)
+        solver = _Solver(problem, label, only_asked)
     except HeadworkError as error:
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
-    parts = tuple(solver.part(part) for part in problem.parts)
-    return w.ProblemWorking(problem, given, parts, None if only_asked else solver.picture())
+    parts = tuple(solver.part(part) for part in solver.problem.parts)
+    return w.ProblemWorking(solver.problem, given, parts, None if only_asked else solver.picture())
 
 
 class _Solver:
     """Works the parts of one problem in order and remembers which rows the page has shown."""
 
-    def __init__(self, problem: Problem, only_asked: bool) -> None:
-        self.ready = Ready(problem)
-        self.problem = problem
+    def __init__(self, problem: Problem, label: str | None, only_asked: bool) -> None:
+        self.ready = Ready(problem)  # with all parts: together they say what the graph is
+        self.problem = dataclasses.replace(problem, parts=_chosen(problem, label))
         self.notation = problem.notation
         self.only_asked = only_asked
         self.shown: dict[Step, set[int]] = {}
@@ -96,14 +99,14 @@ class _Solver:
         self.answers: list[w.Line] = []
         try:
             lines = KINDS[part.kind](self, part)
-            steps = self.steps(part) if part.kind == "value" else ()
+            steps = self.steps(part) if part.kind in NUMBERS else ()
         except HeadworkError as error:
             where = f"problem '{self.problem.title}', part '{part.label}': " if part.label else ""
             raise HeadworkError(f"{where}{error}") from None
         return w.PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
-        order = {step: i for i, step in enumerate(needed(self.ready.last, {}))}
+        order = {step: i for i, step in enumerate(needed(self.ready.ends, {}))}
         return sorted(steps, key=lambda step: order[step])
 
     # Values.
@@ -126,7 +129,7 @@ class _Solver:
         lines: list[w.Line] = []
         for step in self.in_page_order(wanted):
             rows = self.rows(wanted[step], meaning[step])
-            hidden = isinstance(step.op, Given | Transpose) and step not in whole
+            hidden = unseen(step) and step not in whole
             if (step in handed and step not in self.ready.handed) or step in whole:
                 lines.append(self.equation(step, meaning, handed))
                 self.answers += lines[-1:] if step in whole else []
@@ -165,7 +168,7 @@ class _Solver:
                 continue
             for position, source in enumerate(step.inputs):
                 # A row of a product needs that row of the left factor and all of the right one.
-                all_of_it = isinstance(step.op, Transpose) or (isinstance(step.op, MatMul) and position == 1)
+                all_of_it = not _row_by_row(step) or (isinstance(step.op, MatMul) and position == 1)
                 wanted.setdefault(source, set()).update({WHOLE} if all_of_it else wanted[step])
         return wanted
 
@@ -192,9 +195,13 @@ class _Solver:
 
     def row(self, step: Step, row: int, meaning: Mapping[Step, Matrix]) -> w.Equation:
         """One row as an equation of its own; as a column where the page writes vectors as columns."""
+        if not _row_by_row(step):
+            named = tuple(w.Operand(self.notation.of(source), None) for source in step.inputs)
+            alone = meaning[step][row]
+            return w.Equation(step, self.notation.row(step, row), named, (1, len(alone)), (alone,), row=row)
         operands = [
             w.Operand(self.notation.of(source), meaning[source])
-            if isinstance(step.op, MatMul) and position == 1
+            if (isinstance(step.op, MatMul) and position == 1) or len(meaning[source]) == 1 < len(meaning[step])
             else w.Operand(self.notation.row(source, row), (meaning[source][row],))
             for position, source in enumerate(step.inputs)
         ]
@@ -233,30 +240,45 @@ class _Solver:
         steps = [found.step for found in self.ready.asked(part)] if part.find else self.ready.computed()
         return [w.Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
 
+    def diagram(self, part: Part) -> list[w.Line]:
+        """The way there and, where a part asks for gradients, the way back, with the steps that it meets given."""
+        there = needed(self.ready.last, {})
+        back = [step for step in needed(self.ready.ends, {}) if step not in set(there)]
+        if not back:
+            return [self.drawn(there)]
+        met = [step for step in there if any(step in s.inputs for s in back)]
+        return [self.drawn(there), self.drawn([*met, *back])]
+
     def drawn(self, steps: list[Step]) -> w.Diagram:
         return w.Diagram.of(steps, lambda step: self.equation(step, {}, {}))
 
     def picture(self) -> w.Diagram | None:
-        """What the parts that ask for values work out; a step or two need no picture."""
+        """What the parts that ask for values work out, on the way there; a step or two need no picture."""
         wanted = {
             step
             for part in self.problem.parts
-            if part.kind == "value"
+            if part.kind in NUMBERS
             for found in self.ready.asked(part)
             for step in needed(found.step, self.ready.handed_in(part))
         }
-        if sum(not isinstance(step.op, Given | Transpose) for step in wanted) < FEWEST_DRAWN:
-            return None
-        return self.drawn(self.in_page_order(wanted))
+        there = [step for step in self.in_page_order(wanted) if step in self.ready.forward]
+        return self.drawn(there) if sum(not unseen(step) for step in there) >= FEWEST_DRAWN else None
 
     def counts(self, part: Part) -> list[w.Line]:
         from headwork.readings.counts import BY_HAND, Count, counts, repeats
 
-        each, times = counts(self.ready.last), repeats(self.ready.last)
+        each, times = counts(self.ready.ends), repeats(self.ready.ends)
         asked = [found.step for found in self.ready.asked(part)] or self.ready.computed()
-        rows = tuple((self.equation(step, {}, {}), each[step], times[step]) for step in asked)
-        total = sum((each[step].times(times[step]) for step in asked), Count())
-        return [w.Counts(rows, total, BY_HAND)]
+        back = [step for step in asked if step not in self.ready.forward]
+        ways = {"total": asked}
+        if back and not part.find:
+            ways = {"total there": [step for step in asked if step in self.ready.forward], "total back": back}
+        lines: list[w.Line] = []
+        for name, steps in ways.items():
+            rows = tuple((self.equation(step, {}, {}), each[step], times[step]) for step in steps)
+            total = sum((each[step].times(times[step]) for step in steps), Count())
+            lines.append(w.Counts(rows, total, BY_HAND, name))
+        return lines
 
     def moments(self, part: Part) -> list[w.Line]:
         from headwork.numbers.digits import to_float
@@ -280,12 +302,18 @@ class _Solver:
         return [w.Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
 
 
+def _row_by_row(step: Step) -> bool:
+    """Whether a row is made of the same row of what it is made of."""
+    return not isinstance(step.op, Transpose | Rows | Stack) and step.op != Sums(-2)
+
+
 KINDS: Mapping[str, Callable[[_Solver, Part], list[w.Line]]] = {
     "value": _Solver.values,
+    "gradient": _Solver.values,
     "shape": _Solver.shape_table,
     "count": _Solver.counts,
     "prove": _Solver.proofs,
     "moments": _Solver.moments,
     "explain": lambda solver, part: [],
-    "diagram": lambda solver, part: [solver.drawn(needed(solver.ready.last, {}))],
+    "diagram": _Solver.diagram,
 }

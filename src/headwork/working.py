@@ -194,6 +194,7 @@ class Counts(Shown):
     rows: tuple[tuple[Equation, Count, Any], ...]
     total: Count
     convention: Convention
+    name: str = "total"  # of the last row
 
 
 @dataclass(frozen=True, repr=False)

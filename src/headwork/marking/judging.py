@@ -39,7 +39,7 @@ class Judge:
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """Made when the first answer is wrong: a right one needs no catalogue."""
-        return Diagnosis(self.ready.last)
+        return Diagnosis(self.ready.ends)
 
     def judged(self, truth: Truth, question: Asked, answered: Answered, earlier: Earlier) -> AnswerMark:
         """A part's answer to a question that asks for numbers."""

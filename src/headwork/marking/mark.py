@@ -16,9 +16,9 @@ from headwork.marking.symbolic import mark_symbolic
 from headwork.marking.truth import Truth
 from headwork.sheets.load import load
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import Part, Problem, Sheet
+from headwork.sheets.sheet import NUMBERS, Part, Problem, Sheet
 
-MARKED = ("value", "shape", "count")
+MARKED = (*NUMBERS, "shape", "count")
 
 
 def mark(sheet: Sheet | str | Path, answers: Answers | Mapping[str, Any] | str | Path) -> Marks:
@@ -85,7 +85,7 @@ class ProblemMarker:
             return PartMark(prefix + part.label, Fraction(0), Fraction(0), (), (f"{part.kind}: left for a person",))
         truth = self.truths[part.label]
         answered = Answered(given, truth.asked)
-        if part.kind == "value":
+        if part.kind in NUMBERS:
             marks = [self.judge.judged(truth, question, answered, earlier) for question in truth.asked]
         else:
             marks = [mark_symbolic(part.kind, question, answered, self.ready) for question in truth.asked]

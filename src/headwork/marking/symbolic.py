@@ -47,7 +47,7 @@ def _sizes(raw: Any, number: int) -> dict[str, str]:
 
 
 def _count(question: Asked, ready: Ready) -> dict[str, Any]:
-    count = counts(ready.last, BY_HAND)[question.found.step]
+    count = counts(ready.ends, BY_HAND)[question.found.step]
     each = {name: getattr(count, name) for name in COUNTED}
     return {name: size for name, size in each.items() if size != 0} or each
 

@@ -6,7 +6,7 @@ from headwork.readings.exact import Matrix
 from headwork.readings.floats import Floats
 from headwork.sheets.questions import Asked, questions
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import Part
+from headwork.sheets.sheet import NUMBERS, Part
 
 
 class Truth:
@@ -18,7 +18,7 @@ class Truth:
         self.asked: tuple[Asked, ...] = questions(part, ready)
         self.handed: dict[Step, Floats] = {}
         self.near: dict[Step, Floats] = {}
-        if part.kind == "value":
+        if part.kind in NUMBERS:
             self.exact: dict[Step, Matrix] = ready.truth(part)
             self.handed_exact: dict[Step, Matrix] = ready.handed_in(part)
             self.handed = float_handed(self.handed_exact)

@@ -63,7 +63,7 @@ def _predictions(problem: Problem) -> tuple[dict[Asked, Floats], Planted]:
     ready = Ready(problem)
     asked = [question for part in problem.parts for question in questions(part, ready)]
     handed = float_handed(ready.handed)
-    diagnosis = Diagnosis(ready.last)
+    diagnosis = Diagnosis(ready.ends)
     truth = diagnosis.right.everything(handed)
     right = {q: view(q.found, truth[q.found.step]) for q in asked}
     keys = {q: (q.found.step.role, q.found.step.head) for q in asked}

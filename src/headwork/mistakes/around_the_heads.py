@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import combinations
 
-from headwork.graph import Step, in_order
+from headwork.graph import Last, Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import shapes
 from headwork.mistakes.rewriting import (
@@ -24,7 +24,7 @@ from headwork.ops import Add, Join, MatMul, Split, Transpose
 
 
 @mistake_with_ways("projection-transposed", "A projection looks transposed: with tokens as rows it is X·W, not X·Wᵀ.")
-def projection_transposed(last: Step) -> Iterable[Edit]:
+def projection_transposed(last: Last) -> Iterable[Edit]:
     """X·Wᵀ instead of X·W, in all of W_Q, W_K, W_V or in one projection.
 
     >>> given = dict(X=[[1, 0]], W_Q=[[1, 2], [3, 4]], W_K=[[1, 0], [0, 1]], W_V=[[1, 0], [0, 1]])
@@ -70,7 +70,7 @@ def heads_strided(step: Step) -> Step | None:
 
 
 @mistake_with_ways("heads-reordered", "The heads look joined in another order: head 1 first, then head 2 …")
-def heads_reordered(last: Step) -> Iterable[Edit]:
+def heads_reordered(last: Last) -> Iterable[Edit]:
     """[head_2 | head_1] instead of [head_1 | head_2]: any two exchanged, or all reversed.
 
     >>> given = dict(head_output=[[[1, 2]], [[3, 4]]], heads=2)
@@ -112,7 +112,7 @@ def heads_added(step: Step) -> Step | None:
 
 
 @mistake_with_ways("split-before-projection", "X looks split before it was projected: every head reads all of X.")
-def split_before_projection(last: Step) -> Iterable[Edit]:
+def split_before_projection(last: Last) -> Iterable[Edit]:
     """Head i projects only its own columns of X, with its own rows of W, or with one small projection for all heads.
 
     >>> first = [[[1], [0]], [[1], [0]]]
@@ -151,7 +151,7 @@ def _own_part(step: Step, X: Step, W: Step, columns: int, rows: int, heads: int,
 
 
 @mistake_with_ways("split-untransposed", "The heads look split without moving tokens: a head is columns of all tokens.")
-def split_untransposed(last: Step) -> Iterable[Edit]:
+def split_untransposed(last: Last) -> Iterable[Edit]:
     """tokens×(heads·d_k) read off, in order, as heads×tokens×d_k; or as tokens×heads×d_k, and every token's heads
     attend to one another.
 
@@ -230,7 +230,7 @@ def _joins(step: Step) -> bool:
 
 
 @mistake_with_ways("forgot-output-projection", "This looks like the joined heads themselves: multiply them by W_O.")
-def forgot_output_projection(last: Step) -> Iterable[Edit]:
+def forgot_output_projection(last: Last) -> Iterable[Edit]:
     """The joined heads handed in as the output.
 
     >>> given = dict(head_output=[[[1]], [[3]]], W_O=[[1, 1], [0, 2]], heads=2)
@@ -251,7 +251,7 @@ def forgot_output_projection(last: Step) -> Iterable[Edit]:
 
 
 @mistake_with_ways("forgot-bias", "A bias looks left out: it is X·W + b.")
-def forgot_bias(last: Step) -> Iterable[Edit]:
+def forgot_bias(last: Last) -> Iterable[Edit]:
     """X·W without its + b: everywhere, or in one place.
 
     >>> given = dict(X=[[1]], W_Q=[[1]], W_K=[[1]], W_V=[[1]], b_Q=[2])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from headwork.graph import Rules, Step
+from headwork.graph import Last, Rules, Step, ends
 from headwork.mistakes import slips
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.evidence import EARLY_ROUNDING, Predictions, Tags, comparable, view
@@ -25,10 +25,11 @@ def advice(tags: Tags) -> str:
 class Variants(Generic[T]):
     """A graph as it is, with every mistake that it gives occasion for, and with every two of them."""
 
-    def __init__(self, last: Step, rules: Rules[T]) -> None:
-        self.rules = rules
+    def __init__(self, last: Last, rules: Rules[T]) -> None:
+        self.rules, self.ends = rules, ends(last)
         self.right = Variant(last, rules)
-        self.single = [(tag, Variant(g, rules, last)) for tag, m in CATALOGUE.items() for g in m.made_in(last)]
+        made = ((tag, graph) for tag, mistake in CATALOGUE.items() for graph in mistake.made_in(self.ends))
+        self.single = [(tag, Variant(graph, rules, last)) for tag, graph in made]
         self._pairs: list[tuple[Tags, Variant[T]]] | None = None
 
     def pairs(self) -> list[tuple[Tags, Variant[T]]]:
@@ -37,7 +38,7 @@ class Variants(Generic[T]):
             self._pairs = []
             tags = list(CATALOGUE)
             for one in tags:
-                for graph in CATALOGUE[one].made_everywhere(self.right.last):
+                for graph in CATALOGUE[one].made_everywhere(self.ends):
                     for other in tags[tags.index(one) + 1 :]:
                         both = CATALOGUE[other].made_everywhere(graph)
                         self._pairs += [((one, other), Variant(g, self.rules)) for g in both]
@@ -47,7 +48,7 @@ class Variants(Generic[T]):
 class Diagnosis(Variants[Floats]):
     """The catalogue held against one problem: rewritten graphs, and what each predicts, worked out once."""
 
-    def __init__(self, last: Step) -> None:
+    def __init__(self, last: Last) -> None:
         super().__init__(last, FLOATS)
         self._tables: dict[tuple[Any, Found, int], Predictions] = {}
         self._worked: dict[tuple[Any, int], list[tuple[Tags, Worked]]] = {}

@@ -11,7 +11,7 @@ from math import inf, nan
 from typing import Literal, TypeVar
 
 from headwork.errors import HeadworkError, ShapeError
-from headwork.graph import Rules, Step, read
+from headwork.graph import Last, Rules, Step, read
 from headwork.numbers.closed import Exact
 from headwork.numbers.enclosure import sign
 from headwork.numbers.surd import Real
@@ -62,7 +62,7 @@ class LessMaximum(Op):
 OPERATIONS: tuple[type[Op], ...] = (ZeroHidden, HideOthers, Share, LaterRow, LessMaximum)
 
 
-def shapes(last: Step) -> dict[Step, Shape]:
+def shapes(last: Last) -> dict[Step, Shape]:
     """The shape of every step of a graph that may hold mistakes."""
     return read(last, SHAPES)
 

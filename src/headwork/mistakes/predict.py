@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from headwork.errors import HeadworkError, ShapeError
-from headwork.graph import Recipe, Rules, Step, in_order, needed
+from headwork.graph import Last, Recipe, Rules, Step, in_order, needed
 from headwork.mistakes.operations import SHAPES
 from headwork.ops import Given, Shape
 from headwork.readings.exact import Matrix
@@ -26,7 +26,7 @@ class Variant(Generic[T]):
     """A graph that is read many times. Its steps are known by role and head, so that a rewritten graph answers
     for the steps of the one it was made from. `rules` say in what numbers."""
 
-    def __init__(self, last: Step, rules: Rules[T], original: Step | None = None) -> None:
+    def __init__(self, last: Last, rules: Rules[T], original: Last | None = None) -> None:
         self.last, self.rules = last, rules
         self.order = list(in_order(last))
         self.all = set(self.order)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 from headwork.errors import ShapeError
-from headwork.graph import Step, in_order, rewrite
+from headwork.graph import L, Last, Step, in_order, rewrite
 from headwork.ops import Add, Join, MatMul, Split, Transpose
 
 Edit = Callable[[Step], Step | None]
-Ways = Callable[[Step], Iterable[Edit]]
+Ways = Callable[[Last], Iterable[Edit]]
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,18 @@ class Mistake:
     ways: Ways
     per_head: bool = False  # whether the ways after the first are the same edit in one head
 
-    def made_in(self, last: Step) -> list[Step]:
+    def made_in(self, last: L) -> list[L]:
         """The graphs with the mistake in them, one for every way; none where the graph gives no occasion for it."""
         return [graph for edit in self.ways(last) if (graph := edited(last, edit)) is not None]
 
-    def made_everywhere(self, last: Step) -> list[Step]:
+    def made_everywhere(self, last: L) -> list[L]:
         """The same without the ways that go wrong in one head only."""
         ways = list(self.ways(last))
         chosen = ways[:1] if self.per_head else ways
         return [graph for edit in chosen if (graph := edited(last, edit)) is not None]
 
 
-def edited(last: Step, edit: Edit) -> Step | None:
+def edited(last: L, edit: Edit) -> L | None:
     """The rewritten graph; None where nothing changes, or where nothing fits together any more."""
     try:
         graph = rewrite(last, edit)
@@ -65,7 +65,7 @@ def mistake_with_ways(tag: str, advice: str) -> Callable[[Ways], Ways]:
     return enter
 
 
-def in_all_or_one_head(edit: Edit, last: Step) -> list[Edit]:
+def in_all_or_one_head(edit: Edit, last: Last) -> list[Edit]:
     heads = sorted({step.head for step in in_order(last) if step.role == "scores" and isinstance(step.head, int)})
     one = [lambda step, head=head: edit(step) if step.head == head else None for head in heads]
     return [edit, *one] if len(heads) > 1 else [edit]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
-from headwork.graph import Step, in_order
+from headwork.graph import Last, Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import HideOthers, LaterRow, LessMaximum, Share, ZeroHidden, shapes
 from headwork.mistakes.rewriting import Edit, in_all_or_one_head, mistake, mistake_with_ways, relabelled
@@ -49,7 +49,7 @@ def scaled_by_sqrt_d_model(step: Step) -> Step | None:
 
 
 @mistake_with_ways("scaled-by-sqrt-tokens", "The scores look divided by √tokens: it is √d_k, the width of one head.")
-def scaled_by_sqrt_tokens(last: Step) -> Iterable[Edit]:
+def scaled_by_sqrt_tokens(last: Last) -> Iterable[Edit]:
     """softmax(Q·Kᵀ/√tokens)·V, or √keys; where that is no other mistake's number.
 
     >>> compare("scaled-by-sqrt-tokens", "scaled", Q=[[2, 2], [1, 1], [0, 0]], K=[[1, 1]], V=[[1]])
@@ -65,7 +65,7 @@ def scaled_by_sqrt_tokens(last: Step) -> Iterable[Edit]:
 
 
 @mistake_with_ways("scaled-by-sqrt-d_v", "The scores look divided by √d_v: it is √d_k, the width of the keys.")
-def scaled_by_sqrt_d_v(last: Step) -> Iterable[Edit]:
+def scaled_by_sqrt_d_v(last: Last) -> Iterable[Edit]:
     """softmax(Q·Kᵀ/√d_v)·V, where that is no other mistake's number.
 
     >>> compare("scaled-by-sqrt-d_v", "scaled", Q=[[2, 2]], K=[[1, 1]], V=[[1, 2, 3]])
@@ -138,7 +138,7 @@ def no_exponential(step: Step) -> Step | None:
 
 
 @mistake_with_ways("maximum-of-wrong-axis", "A maximum looks taken along the wrong axis: take each row's own off it.")
-def maximum_of_wrong_axis(last: Step) -> Iterable[Edit]:
+def maximum_of_wrong_axis(last: Last) -> Iterable[Edit]:
     """softmax(s − max s), which changes nothing with a row's own maximum, with the column's; or with the maximum of
     row i taken off column i, as an axis that was not kept does.
 
@@ -204,7 +204,7 @@ def mask_inverted(step: Step) -> Step | None:
 
 
 @mistake_with_ways("mask-off-by-one", "The mask looks one token off: token i reads itself and all before it.")
-def mask_off_by_one(last: Step) -> Iterable[Edit]:
+def mask_off_by_one(last: Last) -> Iterable[Edit]:
     """Token i reads as far as token i + 1, or only what is before itself.
 
     >>> zero = [[0], [0], [0]]
@@ -265,7 +265,7 @@ def k_not_transposed(step: Step) -> Step | None:
 
 
 @mistake_with_ways("q-k-swapped", "Queries and keys look exchanged: row i of the scores belongs to query i.")
-def q_k_swapped(last: Step) -> Iterable[Edit]:
+def q_k_swapped(last: Last) -> Iterable[Edit]:
     """K·Qᵀ instead of Q·Kᵀ; or W_Q and W_K taken for each other.
 
     >>> compare("q-k-swapped", "scores", Q=[[1, 0], [0, 1]], K=[[1, 2], [3, 4]], V=[[1], [1]])
@@ -286,7 +286,7 @@ def q_k_swapped(last: Step) -> Iterable[Edit]:
         yield swap.get
 
 
-def _exchange(last: Step, *pairs: tuple[str, str]) -> Mapping[Step, Step]:
+def _exchange(last: Last, *pairs: tuple[str, str]) -> Mapping[Step, Step]:
     """Each given matrix of one role for the other's, head by head; nothing where they do not match."""
     given = {(s.role, s.head): s for s in in_order(last) if isinstance(s.op, Given)}
     swap: dict[Step, Step] = {}

@@ -8,6 +8,7 @@ always a `Fraction` or a `Surd`, and rounding at rising precision always comes t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
@@ -26,9 +27,12 @@ from headwork.numbers.expsum import (
     accumulate,
     cancelled,
     enclose_fractions,
+    expanded,
+    one_factor,
     over_one,
     product,
     ratio,
+    times,
 )
 from headwork.numbers.surd import Real, Surd
 
@@ -65,8 +69,7 @@ class Closed:
         total: dict[Denominator, dict[Real, Real]] = {}
         for D1, N1 in self.parts.items():
             for D2, N2 in other.parts.items():
-                below = frozenset(product(dict(D1), dict(D2)).items())
-                accumulate(total.setdefault(below, {}), product(N1, N2).items())
+                accumulate(total.setdefault(times(D1, D2), {}), product(N1, N2).items())
         return _simplest(total)
 
     def __truediv__(self, other: Fraction | Surd | int) -> Exact:
@@ -120,7 +123,7 @@ def softmax(exponents: Sequence[Real | None]) -> list[Exact]:
     top = largest(visible)
     below: dict[Real, Real] = {}
     accumulate(below, ((s - top, ONE) for s in visible))
-    denominator = frozenset(below.items())
+    denominator = one_factor(below)
     return [ZERO if s is None else _simplest({denominator: {s - top: ONE}}) for s in exponents]
 
 
@@ -145,20 +148,19 @@ def quotient(above: Exact, below: Exact) -> Exact:
     if together is None:
         raise HeadworkError("this divisor is too long to be brought over one denominator; ask for values instead")
     ((under, divisor),) = together.items()
+    powers = Counter(dict(under))
     if len({sign(c) for c in divisor.values()}) > 1:
         raise HeadworkError("a divisor whose exponentials have different signs has no closed form here")
     top = largest(divisor)
     turned = sign(divisor[top])
     shifted = {s - top: c * turned for s, c in divisor.items()}
-    factor: dict[Real, Real] = {s - top: c * turned for s, c in under}
     parts: Fractions = above.parts if isinstance(above, Closed) else {UNIT: {ZERO: above}}
     result: dict[Denominator, dict[Real, Real]] = {}
     for D, N in parts.items():
-        if under == D:  # which cancels
-            key, numerator = frozenset(shifted.items()), {s - top: c * turned for s, c in N.items()}
-        else:
-            key, numerator = frozenset(product(dict(D), shifted).items()), product(N, factor)
-        accumulate(result.setdefault(key, {}), numerator.items())
+        kept = frozenset((Counter(dict(D)) - powers).items())  # what both have cancels
+        missing = expanded(frozenset((powers - Counter(dict(D))).items()))
+        numerator = product(N, {s - top: c * turned for s, c in missing.items()})
+        accumulate(result.setdefault(times(kept, one_factor(shifted)), {}), numerator.items())
     return _simplest(result)
 
 

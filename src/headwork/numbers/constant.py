@@ -5,12 +5,13 @@ So two values of t, in float64, tell almost every sum at once that it is none: t
 and t = ∞, where only e⁰ is left. What still looks like a plain number is brought over one denominator.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 
 from headwork.numbers.enclosure import near, sign
-from headwork.numbers.expsum import ZERO, Denominator, Fractions, over_one, ratio
+from headwork.numbers.expsum import ZERO, Denominator, Factor, Fractions, apart, expanded, over_one, ratio
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real
 
@@ -23,6 +24,24 @@ def constant(fractions: Fractions) -> Real | None:
     except ArithmeticError:  # too large or too small for float64
         if not _rises(fractions) and _exactly(fractions, far=False) != _exactly(fractions, far=True):
             return None
+    pieces = apart(fractions)
+    if len(pieces) > 1 and (known := _constants(pieces)) is not None:
+        return known
+    return _over_one(fractions)
+
+
+def _constants(pieces: Iterable[Fractions]) -> Real | None:
+    """Their sum, where each is a plain number by itself: the product of all denominators might not fit."""
+    total: Real = ZERO
+    for piece in pieces:
+        plain = constant(piece) if len(piece) > 1 else _over_one(piece)
+        if plain is None:
+            return None
+        total = total + plain
+    return total
+
+
+def _over_one(fractions: Fractions) -> Real | None:
     together = over_one(fractions)
     if together is None:
         return None
@@ -48,9 +67,13 @@ def _moves(fractions: Fractions) -> bool:
             far_doubt += 2 * (error + abs(value) * 1e-15) / far_below
     if abs(level - far) > level_doubt + far_doubt and not _rises(fractions):
         return True
-    spread = max(abs(near(s)[0]) for below, above in fractions.items() for s in chain(above, dict(below)))
+    spread = max(abs(near(s)[0]) for below, above in fractions.items() for s in chain(above, *map(dict, _sums(below))))
     between, doubt = quick_fractions(fractions, 1 / spread)
     return abs(level - between) > level_doubt + doubt
+
+
+def _sums(below: Denominator) -> list[Factor]:
+    return [factor for factor, _ in below]
 
 
 def _rises(fractions: Fractions) -> bool:
@@ -61,7 +84,11 @@ def _rises(fractions: Fractions) -> bool:
 @lru_cache(maxsize=4096)
 def _coefficients(below: Denominator) -> tuple[float, float]:
     """A denominator at t = 0 and at t = ∞."""
-    return sum(near(c)[0] for _, c in below), near(dict(below)[ZERO])[0]
+    level = far = 1.0
+    for factor, power in below:
+        level *= sum(near(c)[0] for _, c in factor) ** power
+        far *= near(dict(factor)[ZERO])[0] ** power
+    return level, far
 
 
 def _exactly(fractions: Fractions, far: bool) -> Real:
@@ -69,6 +96,7 @@ def _exactly(fractions: Fractions, far: bool) -> Real:
     total: Real = ZERO
     for below, above in fractions.items():
         upper = above.get(ZERO, ZERO) if far else sum(above.values(), ZERO)
-        lower = dict(below)[ZERO] if far else sum((c for _, c in below), ZERO)
+        terms = expanded(below)
+        lower = terms[ZERO] if far else sum(terms.values(), ZERO)
         total = total + upper / lower
     return total

@@ -2,10 +2,11 @@
 
 Exponentials of different algebraic numbers are linearly independent over the algebraic numbers (Lindemann-Weierstrass).
 So a sum of them, like terms collected, is 0 only when nothing is left in it; and N/D is a plain number exactly when
-N is a multiple of D. The exponent 0 is the largest of every denominator, as the softmax has it, and the coefficients
-there are positive.
+N is a multiple of D. A denominator is a product of powers of such sums, kept as such: Z³·Y. The exponent 0 is the
+largest of every factor, as the softmax has it, and its coefficients are positive.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -15,11 +16,12 @@ from headwork.numbers.enclosure import Interval, enclose, exponential, largest, 
 from headwork.numbers.surd import Real
 
 ExpSum = Mapping[Real, Real]  # exponent → coefficient
-Denominator = frozenset[tuple[Real, Real]]
+Factor = frozenset[tuple[Real, Real]]  # the same sum, as one factor of a denominator
+Denominator = frozenset[tuple[Factor, int]]  # factors with their powers
 Fractions = Mapping[Denominator, ExpSum]  # Σ N/D
 
 ZERO, ONE = Fraction(0), Fraction(1)
-UNIT: Denominator = frozenset({(ZERO, ONE)})  # the denominator 1
+UNIT: Denominator = frozenset()  # the denominator 1
 
 MOST_PRODUCTS = 20_000  # a common denominator that takes more is not made
 MOST_ROUNDS = 8  # of taking out exponentials that cancel
@@ -41,14 +43,37 @@ def product(left: ExpSum, right: ExpSum) -> dict[Real, Real]:
     return total
 
 
+def one_factor(terms: ExpSum) -> Denominator:
+    return frozenset({(frozenset(terms.items()), 1)})
+
+
+@lru_cache(maxsize=4096)
+def times(left: Denominator, right: Denominator) -> Denominator:
+    """The product of two denominators; powers of a factor they share are added."""
+    powers = Counter(dict(left))
+    powers.update(dict(right))
+    return frozenset(powers.items())
+
+
+@lru_cache(maxsize=4096)
+def expanded(below: Denominator) -> ExpSum:
+    """A denominator multiplied out."""
+    total: ExpSum = {ZERO: ONE}
+    for factor, power in below:
+        for _ in range(power):
+            total = product(total, dict(factor))
+    return total
+
+
 def ratio(above: ExpSum, below: Denominator) -> Real | None:
     """c when above = c·below, else None."""
     if not above:
         return ZERO
-    if len(above) != len(below):
+    terms = expanded(below)
+    if len(above) != len(terms):
         return None
     found: Real | None = None
-    for exponent, coefficient in below:
+    for exponent, coefficient in terms.items():
         if exponent not in above:
             return None
         here = above[exponent] / coefficient
@@ -59,17 +84,35 @@ def ratio(above: ExpSum, below: Denominator) -> Real | None:
 
 
 def over_one(fractions: Fractions) -> Fractions | None:
-    """The same sum over one denominator, the product of all; None where that is too long."""
+    """The same sum over one denominator, with every factor in its highest power; None where that is too long."""
+    powers: Counter[Factor] = Counter()
+    for denominator in fractions:
+        powers |= Counter(dict(denominator))
+    below = frozenset(powers.items())
     above: dict[Real, Real] = {}
-    below: dict[Real, Real] = {ZERO: ONE}
     for denominator, numerator in fractions.items():
-        factor = dict(denominator)
-        if len(factor) * (len(above) + len(below)) + len(numerator) * len(below) > MOST_PRODUCTS:
-            return None
-        above = product(above, factor)
-        accumulate(above, product(numerator, below).items())
-        below = product(below, factor)
-    return {frozenset(below.items()): above}
+        missing = powers - Counter(dict(denominator))
+        raised = numerator
+        for factor, power in missing.items():
+            for _ in range(power):
+                if len(raised) * len(factor) > MOST_PRODUCTS:
+                    return None
+                raised = product(raised, dict(factor))
+        accumulate(above, raised.items())
+    return {below: above}
+
+
+def apart(fractions: Fractions) -> list[dict[Denominator, ExpSum]]:
+    """The sum cut into sums whose denominators have no factor in common."""
+    groups: list[tuple[set[Factor], dict[Denominator, ExpSum]]] = []
+    for below, above in fractions.items():
+        factors, together = {factor for factor, _ in below}, {below: above}
+        for group in [group for group in groups if group[0] & factors]:
+            groups.remove(group)
+            factors |= group[0]
+            together |= group[1]
+        groups.append((factors, together))
+    return [together for _, together in groups]
 
 
 def cancelled(fractions: Fractions) -> Fractions:
@@ -79,7 +122,7 @@ def cancelled(fractions: Fractions) -> Fractions:
     """
     for _ in range(MOST_ROUNDS):
         top = largest(s for above in fractions.values() for s in above)
-        shares = {D: N[top] / dict(D)[ZERO] for D, N in fractions.items() if top in N}
+        shares = {D: N[top] / expanded(D)[ZERO] for D, N in fractions.items() if top in N}
         if sum(shares.values(), ZERO):
             break
         fractions = {D: _without(N, D, top, shares.get(D, ZERO)) for D, N in fractions.items()}
@@ -91,19 +134,24 @@ def _without(above: ExpSum, below: Denominator, exponent: Real, share: Real) -> 
     """N − c·eˢ·D, which over D is N/D − c·eˢ."""
     rest = dict(above)
     if share:
-        accumulate(rest, ((s + exponent, -c * share) for s, c in below))
+        accumulate(rest, ((s + exponent, -c * share) for s, c in expanded(below).items()))
     return rest
 
 
 def enclose_fractions(fractions: Fractions, iv: Any) -> Interval:
     """An interval around the sum: e^top·Σ (N/e^top)/D, top being the largest exponent of all N."""
     top = largest(s for above in fractions.values() for s in above)
-    scaled = sum((_enclose(N.items(), top, iv) / _enclose(D, ZERO, iv) for D, N in fractions.items()), iv.mpf(0))
+    scaled = iv.mpf(0)
+    for below, above in fractions.items():
+        share = _enclose(above.items(), top, iv)
+        for factor, power in below:
+            share /= _enclose(factor, ZERO, iv) ** power
+        scaled += share
     if not top:
         return scaled
     with precision(iv, iv.prec + _bits(top)):  # so that e^top is as certain as the rest, however far from 0 top is
-        power = exponential(enclose(top, iv), iv)
-    return scaled * power
+        largest_power = exponential(enclose(top, iv), iv)
+    return scaled * largest_power
 
 
 def _enclose(terms: Iterable[tuple[Real, Real]], top: Real, iv: Any) -> Interval:

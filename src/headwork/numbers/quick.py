@@ -56,9 +56,16 @@ def quick_fractions(fractions: Fractions, stretch: float = 1.0) -> tuple[float, 
     total = error = 0.0
     for below, above in fractions.items():
         top, top_error = _exponentials(above.items(), stretch)
-        bottom, bottom_error = _exponentials(below, stretch)
+        bottom, bottom_error = 1.0, 0.0
+        for factor, power in below:
+            value, doubt = _exponentials(factor, stretch)
+            if not value > 2 * doubt:
+                raise OverflowError  # never for a softmax, whose largest exponent is 0
+            bottom *= value**power
+            bottom_error += power * (doubt / value + FLOAT_DOUBT)
+        bottom_error *= 2 * bottom  # twice: powers of 1 + ε are a little more than 1 + pε
         if not bottom > 2 * bottom_error:
-            raise OverflowError  # never for a softmax, whose largest exponent is 0
+            raise OverflowError
         ratio = top / bottom
         total += ratio
         error += (top_error + abs(ratio) * bottom_error) / (bottom - bottom_error) + abs(ratio) * FLOAT_DOUBT

@@ -5,7 +5,21 @@ from fractions import Fraction
 from functools import cmp_to_key
 
 from headwork.inline import inline
-from headwork.maths import Maths, Number, Ratio, RootOf, Row, Sign, bracketed, is_sum, minus, power_of_e, signed_sum
+from headwork.maths import (
+    Above,
+    Maths,
+    Number,
+    Ratio,
+    RootOf,
+    Row,
+    Sign,
+    between,
+    bracketed,
+    is_sum,
+    minus,
+    power_of_e,
+    signed_sum,
+)
 from headwork.numbers.closed import Closed, Exact
 from headwork.numbers.enclosure import sign
 from headwork.numbers.expsum import UNIT, Denominator, ExpSum
@@ -36,7 +50,16 @@ def _in_order(number: Closed) -> list[tuple[Denominator, ExpSum]]:
 
 def _ratio(above: Mapping[Real, Real], below: Denominator) -> Maths:
     numerator = _exponentials(above.items())
-    return numerator if below == UNIT else Ratio(numerator, _exponentials(below))
+    return numerator if below == UNIT else Ratio(numerator, _factors(below))
+
+
+def _factors(below: Denominator) -> Maths:
+    """1 + e^(−2), or of several (1 + e^(−2))²·(1 + e^(−1))."""
+    each = [(_exponentials(factor), power) for factor, power in below]
+    if [power for _, power in each] == [1]:
+        return each[0][0]
+    raised = [bracketed(sum_) if power == 1 else Above(bracketed(sum_), Number(str(power))) for sum_, power in each]
+    return between(sorted(raised, key=inline), "·")
 
 
 def _exponentials(terms: Iterable[tuple[Real, Real]]) -> Maths:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from math import prod
 
 from headwork import ops
-from headwork.graph import Step, in_order
+from headwork.graph import Last, Step, in_order
 from headwork.maths import MINUS, Letter, Maths, Number, Prose, Row, between, factor
 from headwork.readings.shapes import shapes
 
@@ -83,7 +83,7 @@ class Count:
         return counted + self.exponentials if convention.exponentials else counted
 
 
-def counts(last: Step, convention: Convention = BY_HAND, item_bytes: int = 4) -> dict[Step, Count]:
+def counts(last: Last, convention: Convention = BY_HAND, item_bytes: int = 4) -> dict[Step, Count]:
     """What every step costs. A step of a typical head is counted once; see `repeats` for how often it stands.
 
     With 3 tokens and d_k = 4 the scores cost 36 multiplications and 27 additions.
@@ -95,14 +95,14 @@ def counts(last: Step, convention: Convention = BY_HAND, item_bytes: int = 4) ->
     }
 
 
-def repeats(last: Step) -> dict[Step, ops.Size]:
+def repeats(last: Last) -> dict[Step, ops.Size]:
     """How many steps each one stands for: 1, or h when it belongs to a typical head of h."""
     of = [step.op.of for step in in_order(last) if isinstance(step.op, ops.Join)]
     symbol = next((size for size in of if size is not None), 1)
     return {step: symbol if isinstance(step.head, str) else 1 for step in in_order(last)}
 
 
-def total(last: Step, each: Mapping[Step, Count]) -> Count:
+def total(last: Last, each: Mapping[Step, Count]) -> Count:
     """The whole formula's cost."""
     times = repeats(last)
     return sum((count.times(times[step]) for step, count in each.items()), Count())

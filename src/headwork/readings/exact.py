@@ -10,7 +10,7 @@ from typing import Final
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step, read
+from headwork.graph import Last, Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.closed import Closed, Exact, dot, power_of_e, quotient, softmax, total
 from headwork.numbers.enclosure import largest
@@ -30,7 +30,7 @@ Entry = Exact | Hidden
 Matrix = tuple[tuple[Entry, ...], ...]
 
 
-def exact(last: Step, handed: Mapping[Step, Matrix]) -> dict[Step, Matrix]:
+def exact(last: Last, handed: Mapping[Step, Matrix]) -> dict[Step, Matrix]:
     """Every step in closed form; `handed` gives the inputs and any step that is not to be worked out."""
     return read(last, EXACT, handed)
 

@@ -10,7 +10,7 @@ from operator import add, mul
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step, read
+from headwork.graph import Last, Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.digits import to_float
 from headwork.readings.exact import Hidden, Matrix
@@ -19,7 +19,7 @@ Floats = Sequence[Sequence[float]]
 LARGEST_EXPONENT = 709.0  # beyond it e^s is no float64
 
 
-def floats(last: Step, handed: Mapping[Step, Floats]) -> dict[Step, Floats]:
+def floats(last: Last, handed: Mapping[Step, Floats]) -> dict[Step, Floats]:
     """Every step in float64; `handed` gives the inputs and any step that is not to be worked out."""
     return read(last, FLOATS, handed)
 

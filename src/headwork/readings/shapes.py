@@ -2,13 +2,13 @@
 
 from headwork import ops
 from headwork.errors import ShapeError
-from headwork.graph import Rules, Step, read
+from headwork.graph import Last, Rules, Step, read
 from headwork.inline import inline
 from headwork.maths import Maths, Number, between
 from headwork.notation import PLAIN
 
 
-def shapes(last: Step) -> dict[Step, ops.Shape]:
+def shapes(last: Last) -> dict[Step, ops.Shape]:
     """The shape of every step: (…batches, rows, columns).
 
     A mismatch is an error that names the step, both shapes and the remedy.

@@ -1,5 +1,6 @@
 """Symbols: a step means a matrix of SymPy expressions in named entries. Equal expressions are a proof."""
 
+import dataclasses
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
@@ -9,7 +10,7 @@ import sympy
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step, in_order, read
+from headwork.graph import Last, Rules, Step, in_order, read
 from headwork.notation import PLAIN, Notation
 from headwork.readings.algebra import as_sympy
 
@@ -17,7 +18,7 @@ SymbolMatrix = tuple[tuple[Any, ...], ...]  # of sympy.Expr, which has no types
 
 
 def symbols(
-    last: Step, handed: Mapping[Step, SymbolMatrix] | None = None, notation: Notation = PLAIN
+    last: Last, handed: Mapping[Step, SymbolMatrix] | None = None, notation: Notation = PLAIN
 ) -> dict[Step, SymbolMatrix]:
     """Every step in named entries; what is given has entries called after it: x_1,1 and so on."""
     givens = {s: named(s, s.op.shape, notation) for s in in_order(last) if isinstance(s.op, ops.Given)}
@@ -30,7 +31,7 @@ def named(step: Step, shape: ops.Shape, notation: Notation = PLAIN) -> SymbolMat
         raise HeadworkError(f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …")
     rows, columns = shape[-2:]
     name = notation.of(step)
-    small = type(name)(name.base[0].lower() + name.base[1:], name.subscripts, name.transposed)
+    small = dataclasses.replace(name, base=name.base[0].lower() + name.base[1:])
     first = notation.first_index
     return tuple(
         tuple(sympy.Symbol(str(small.with_subscripts(i + first, j + first)), real=True) for j in range(int(columns)))

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step, read
+from headwork.graph import Last, Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.digits import to_float
 
 Array = NDArray[np.float64]
 
 
-def values(last: Step, handed: Mapping[Step, Any]) -> dict[Step, Array]:
+def values(last: Last, handed: Mapping[Step, Any]) -> dict[Step, Array]:
     """Every step in float64; `handed` gives the inputs and any step that is not to be worked out."""
     return read(last, VALUES, {step: np.asarray(array, np.float64) for step, array in handed.items()})
 

@@ -9,7 +9,7 @@ from headwork.ops import Add, Divide, Join, MatMul, Size, Softmax, Split
 from headwork.render.formula import divisor, formula, part, side_by_side
 from headwork.working import Diagram
 
-PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "mask")
+PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "mask", "rate")
 ENTRANCE = ("Q", "K", "V", "Q_before_bias", "K_before_bias", "V_before_bias")
 FEW = 3  # joined heads that are named one by one
 _DOTS = Sign("…")
@@ -104,7 +104,9 @@ class Arrangement:
     def section(self, head: Head, *, whole: bool = True, drawn: Collection[int] = ()) -> list[Frame]:
         """One head's boxes, all of them or its projections and one for the rest; dashed what is `drawn` already."""
         own = [row for row in self.boxes() if self.rows[row].head == head]
-        last = [row for row in own if self.rows[row].role not in ENTRANCE][-1:]
+        made = [row for row in own if self.rows[row].role not in ENTRANCE]
+        # On the way back a head has several ends: the gradients of its own projections.
+        last = [row for row in made if not any(row in self.inputs(other) for other in made)] if whole else made[-1:]
         wanted = set(last or own)  # nothing but projections, where no more is asked for
         for row in range(max(wanted, default=-1), -1, -1):
             if row in wanted and row not in drawn:
@@ -160,9 +162,11 @@ class Arrangement:
             else:
                 first = last = lanes if several > 1 else 1.0
                 lanes, layer = lanes + 1, 0
-            joins = isinstance(self.rows[row].step.op, Join)
+            joins = isinstance(self.rows[row].step.op, Join) and not self.given(row)
             if joins and not within:
                 first, last = 0.0, 2.0
+            while any(b.layer == layer and b.first < last + 1 and first < b.last + 1 for b in place.values()):
+                layer += 1  # another box stands there
             outside = tuple(i for i in inputs if i not in place)
             look = "elsewhere" if row in drawn else "source" if self.given(row) else "plain"
             label = self.rows[row].name.maths if row in drawn else self._label(row, rows)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from headwork.maths import Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.inline import inline
+from headwork.maths import Above, Barred, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
 
 FONT = "New Computer Modern, Latin Modern Roman, STIX Two Text, Cambria, Georgia, serif"
 SIZE = 13.0
@@ -100,7 +101,8 @@ def runs(maths: Maths, rise: float = 0.0, scale: float = 1.0) -> Iterator[Run]:
         yield Run(maths.text, rise, scale)
     elif isinstance(maths, Sign):
         spaced = maths.text in "=+≈|→÷"
-        yield Run(f"\u00a0{maths.text}\u00a0" if spaced else maths.text, rise, scale)
+        text = "∗" if maths.text == "∘" else maths.text  # which text fonts lack
+        yield Run(f"\u00a0{text}\u00a0" if spaced else text, rise, scale)
     elif isinstance(maths, Row):
         for item in maths.items:
             yield from runs(item, rise, scale)
@@ -112,6 +114,8 @@ def runs(maths: Maths, rise: float = 0.0, scale: float = 1.0) -> Iterator[Run]:
         yield from _bracketed(maths.over, rise, scale)
         yield Run("/", rise, scale)
         yield from _bracketed(maths.under, rise, scale)
+    elif isinstance(maths, Barred):
+        yield Run(inline(maths), rise, scale, slanted=True)
     elif isinstance(maths, RootOf):
         yield Run("√", rise, scale)
         yield from _bracketed(maths.of, rise, scale)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from headwork.maths import BLANK, Gap, Grid, Maths, Prose, related
+from headwork.ops import Constant
 from headwork.readings.shapes import shape_maths
 from headwork.render.blocks import Aligned, Display
 from headwork.render.cells import grid
@@ -16,7 +17,8 @@ def equation_display(equation: Equation, layout: Layout, key: str) -> Display:
     remark, name = shape_remark(equation), equation.name.maths
     if equation.given and equation.value is not None:
         first, *more = _fitting(grid(equation.value, layout.style, key)[0], layout, "=")
-        return Display((Aligned(name, (first,), ("as given ", *remark)), *_under(more)), equation, key)
+        reason = "for the sum of all entries " if isinstance(equation.step.op, Constant) else "as given "
+        return Display((Aligned(name, (first,), (reason, *remark)), *_under(more)), equation, key)
     top = Aligned(name, (related("=", formula(equation)),), remark)
     if equation.value is None:
         return Display((top,), equation, key)

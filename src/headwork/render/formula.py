@@ -7,6 +7,7 @@ from headwork import ops
 from headwork.notation import Name
 from headwork.numbers.text import written
 from headwork.readings.shapes import size_maths
+from headwork.render.cells import Style, cell
 from headwork.working import Equation
 
 
@@ -33,7 +34,9 @@ def divisor(op: ops.Divide, *, in_numbers: bool = False) -> m.Maths:
 
 def _number(op: ops.Op) -> m.Maths | None:
     """A constant that is a single number is written as that number."""
-    return m.factor(written(op.value)) if isinstance(op, ops.Constant) and op.shape == (1, 1) else None
+    if not isinstance(op, ops.Constant) or op.shape != (1, 1):
+        return None
+    return m.factor(cell(op.value, Style(exact=True))[0])
 
 
 def _multiply(equation: Equation, left: m.Maths, right: m.Maths) -> m.Maths:

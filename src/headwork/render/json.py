@@ -19,6 +19,7 @@ from headwork.readings.shapes import size_text
 from headwork.render.layout import Layout
 from headwork.render.page import layout_of
 from headwork.render.text import WIDTH, on_lines, part_text
+from headwork.sheets.sheet import NUMBERS
 from headwork.working import Counts, Diagram, Equation, PartWorking, Shapes, Working
 
 SCHEMA = 1
@@ -51,7 +52,7 @@ def _part(worked: PartWorking, layout: Layout) -> dict[str, Any]:
         "find": list(worked.part.find),
         "steps": [_step(equation) for equation in worked.steps or _table_steps(worked)],
     }
-    if worked.part.kind != "value":
+    if worked.part.kind not in NUMBERS:
         fields["text"] = part_text(worked, layout)
     return fields
 

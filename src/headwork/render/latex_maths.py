@@ -19,6 +19,8 @@ _COMMANDS = {
     "√": r"\surd ",
     "∞": r"\infty ",
     "⊕": r"\oplus ",
+    "∘": r"\circ ",
+    "∂": r"\partial ",
     "…": r"\dots ",
     "→": r"\to ",
     "✓": r"\checkmark ",
@@ -116,6 +118,7 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Above: _scripted("^"),
     m.Ratio: lambda ratio: rf"\frac{{{latex(ratio.over)}}}{{{latex(ratio.under)}}}",
     m.RootOf: lambda root: rf"\sqrt{{{latex(root.of)}}}",
+    m.Barred: lambda barred: rf"\overline{{{latex(barred.of)}}}",
     m.Grid: _grid,
 }
 

@@ -4,7 +4,22 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
-from headwork.maths import BLANK, Above, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.maths import (
+    BLANK,
+    Above,
+    Barred,
+    Below,
+    Gap,
+    Grid,
+    Letter,
+    Maths,
+    Number,
+    Ratio,
+    RootOf,
+    Row,
+    Sign,
+    Words,
+)
 from headwork.render.blocks import Spot
 
 STILL = ' stretchy="false"'
@@ -74,5 +89,6 @@ NODES: Mapping[type[Maths], Callable[[Any], str]] = {
     Above: lambda node: f"<msup>{_one(node.base)}{_one(node.script)}</msup>",
     Ratio: lambda ratio: f"<mfrac>{_one(ratio.over)}{_one(ratio.under)}</mfrac>",
     RootOf: lambda root: f"<msqrt>{_node(root.of)}</msqrt>",
+    Barred: lambda barred: f'<mover accent="true">{_node(barred.of)}<mo>¯</mo></mover>',
     Grid: _grid,
 }

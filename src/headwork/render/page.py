@@ -128,7 +128,7 @@ def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
     for equation, each, times in line.rows:
         repeated: Prose = (" (each of ", size_maths(times), ")") if times != 1 else ()
         rows.append(((equation.name.maths,), (*_made(equation, ""), *repeated), *_count_cells(each)))
-    rows.append((("total",), (), *_count_cells(line.total)))
+    rows.append(((line.name,), (), *_count_cells(line.total)))
     everything = [list(range(len(header)))]
     for columns in everything if layout.room is None else columns_that_fit((header, *rows), layout.room):
         yield b.Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)

@@ -75,5 +75,6 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Above: lambda node: f"attach({typst_maths(node.base)}, t: {typst_maths(node.script)})",
     m.Ratio: lambda ratio: f"frac({typst_maths(ratio.over)}, {typst_maths(ratio.under)})",
     m.RootOf: lambda root: f"sqrt({typst_maths(root.of)})",
+    m.Barred: lambda barred: f"macron({typst_maths(barred.of)})",
     m.Grid: _grid,
 }

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 from headwork.errors import HeadworkError
 from headwork.formulas import FORMULAS, SQRT_D_K, Scale, formula_named
-from headwork.notation import ROLES, Notation
+from headwork.notation import GRADIENTS, ROLES, Notation, is_role
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import HIDDEN, Entry, Matrix
-from headwork.sheets.sheet import KINDS, SOFTMAXES, Key, Part, Problem
-from headwork.sheets.sizes import PATTERNS
+from headwork.sheets.sheet import KINDS, LOSSES, SOFTMAXES, Key, Part, Problem
+from headwork.sheets.sizes import PATTERNS, pattern
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ _PROBLEM = [
     *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "softmax", "places"),
     *("first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
 ]
-_PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance"]
+_PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
 _SIZES = ["batch", "tokens", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "heads", "kv_heads"]
 
 
@@ -68,16 +68,26 @@ def _part(table: Mapping[str, Any], number: int, first: int) -> Part:
         kind=kind,
         text=_key("text", _text, table.get("text", "")),
         find=_key("find", _find, table.get("find", [])),
-        given=_key("given", _given, table.get("given", {}), first),
+        given=_key("given", _given, _with_target(table), first),
         answer=_key("answer", _text, table.get("answer", "")),
         mean=_key("mean", _optional_number, table.get("mean")),
         variance=_key("variance", _optional_number, table.get("variance")),
+        loss=_key("loss", _one_of, table["loss"], LOSSES) if "loss" in table else "",
+        rate=_key("rate", _optional_number, table.get("rate")),
     )
     if kind in ("value", "prove", "moments") and not part.find:
         raise HeadworkError(f"key 'find' is missing; a part of kind '{kind}' needs it")
+    if kind != "gradient" and (stray := [key for key in ("loss", "target", "rate") if key in table]):
+        raise HeadworkError(f"key '{stray[0]}' belongs to a part of kind 'gradient', not '{kind}'")
     if kind == "explain" and not part.answer:
         raise HeadworkError("key 'answer' is missing; a part of kind 'explain' needs it")
     return part
+
+
+def _with_target(table: Mapping[str, Any]) -> Any:
+    """What a part gives; the target of its loss is one matrix more."""
+    given = table.get("given", {})
+    return {**given, "target": table["target"]} if "target" in table and isinstance(given, dict) else given
 
 
 def _given(table: Any, first: int) -> dict[Key, Matrix]:
@@ -86,9 +96,9 @@ def _given(table: Any, first: int) -> dict[Key, Matrix]:
     found: dict[Key, Matrix] = {}
     for name, value in table.items():
         role, head = role_and_head(name, first)
-        if role not in PATTERNS:
+        if pattern(role) is None:
             raise HeadworkError(f"'{name}' cannot be given; choose from {', '.join(PATTERNS)}")
-        matrices = _key(name, _matrices, value, role.startswith("b_"))
+        matrices = _key(name, _matrices, value, role.removeprefix("d_").startswith("b_"))
         if isinstance(matrices, list):
             if head is not None:
                 raise HeadworkError(f"'{name}' is one head's matrix, but a list of matrices was given")
@@ -100,10 +110,10 @@ def _given(table: Any, first: int) -> dict[Key, Matrix]:
 
 def role_and_head(name: str, first: int) -> Key:
     """ "Q_2" is role Q, head 1 when heads are counted from 1."""
-    if name in ROLES:
+    if is_role(name):
         return name, None
     role, _, number = name.rpartition("_")
-    if role in ROLES and re.fullmatch("[0-9]{1,9}", number):
+    if is_role(role) and re.fullmatch("[0-9]{1,9}", number):
         head = int(number) - first
         if head < 0:
             raise HeadworkError(f"'{name}': heads are counted from {first} on this sheet")
@@ -204,7 +214,10 @@ def _names(value: Any) -> dict[str, str]:
         raise HeadworkError("must be a table from roles to names")
     for key, name in value.items():
         role = re.sub(r"\[i(,j)?\]$", "", key)
-        if role not in ROLES:
+        if key == "gradient":
+            _key(key, _one_of, name, GRADIENTS)
+            continue
+        if not is_role(role):
             raise HeadworkError(f"unknown role '{role}'; choose from {', '.join(ROLES)}")
         if not isinstance(name, str) or not re.fullmatch(r"[^\W_][^\s\\{}$<>&#%\"'`]{0,19}", name):
             raise HeadworkError(f"'{key}' needs a name of 1 to 20 letters and digits, such as Z or W_Q")

@@ -22,13 +22,13 @@ class Asked:
 def questions(part: Part, ready: Ready) -> tuple[Asked, ...]:
     """The questions of a part, in order."""
     asked: list[Asked] = []
-    for name in part.find:
+    for name in ready.names(part):
         several = ready.find(name)
         for number, found in enumerate(several):
             own = name.replace(" ", "") if len(several) == 1 else _full_name(found, ready)
             group = (name.replace(" ", ""), number) if len(several) > 1 else None
             asked.append(Asked(own, found, _printed(found, ready) - {own}, group, _entries(own, found, ready)))
-    if not part.find:
+    if not ready.names(part):
         steps = ready.computed()
         asked = [Asked(_full_name(Found(s), ready), Found(s), _printed(Found(s), ready)) for s in steps]
     return tuple(asked)

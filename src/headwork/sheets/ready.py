@@ -1,7 +1,7 @@
 """A problem made ready to be read: its graph, and what is handed over."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,9 +9,11 @@ from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
 from headwork.formulas import formula_named, unfolded
 from headwork.graph import Step, in_order, read
-from headwork.ops import Given, Transpose
+from headwork.numbers.surd import Real
+from headwork.ops import Constant, Given, Transpose
 from headwork.readings.exact import EXACT, HIDDEN, Matrix
 from headwork.readings.shapes import shapes
+from headwork.sheets.backward import LEARNED, gradient_parts, in_heads_order, inputs, learned, way_back
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Key, Part, Problem
 from headwork.sheets.sizes import infer_sizes
@@ -24,6 +26,11 @@ class Found:
     step: Step
     row: int | None = None
     column: int | None = None
+
+
+def unseen(step: Step) -> bool:
+    """Whether a page has no line for it: inputs, transposes, zeros and ones that fill up."""
+    return isinstance(step.op, Given | Transpose) or (isinstance(step.op, Constant) and not step.role.startswith("d_"))
 
 
 class Ready:
@@ -46,16 +53,60 @@ class Ready:
         )
         whole = problem.softmax == "whole"
         self.last = last if whole else unfolded(last, maximum=problem.softmax == "safe-steps")
-        self.shape = shapes(self.last)
         self.steps: dict[Key, Step] = {}
-        for step in in_order(self.last):
-            head = step.head if isinstance(step.head, int) else None
-            self.steps.setdefault((step.role, head), step)
+        self._enter(in_order(self.last))
+        self.forward = set(self.steps.values())
+        self.ends: tuple[Step, ...] = (self.last, *self._way_back())
+        self.shape = shapes(self.ends)
         self.handed = self._handed(problem.given)
         if masked and isinstance(self.sizes.tokens, int) and isinstance(self.sizes.keys, int):
             self.handed[self.steps["mask", None]] = self._mask(self.sizes.tokens, self.sizes.keys)
         self._known: dict[Step, Matrix] = {}
         self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
+
+    def _enter(self, steps: Iterable[Step], before: str = "") -> None:
+        """Steps become known by role and head; `before` is put before the role."""
+        for step in steps:
+            self.steps.setdefault((before + step.role, step.head if isinstance(step.head, int) else None), step)
+
+    def _way_back(self) -> list[Step]:
+        """Where gradients end, if some part asks for them: of what is found, and what is learned from them."""
+        parts = gradient_parts(self.problem)
+        if not parts:
+            return []
+        asked: dict[Step, None] = {}
+        rates: dict[Step, Real] = {}
+        for part in parts:
+            names = [name.partition("[")[0].removeprefix("d_") for name in part.find]
+            steps = [step for name in names for step in self._steps(*role_and_head(name, self._first), name)]
+            asked |= dict.fromkeys(steps or inputs(self.last))
+            if part.rate is not None:
+                rates |= dict.fromkeys((s for s in steps or asked if s.role in LEARNED), part.rate)
+        table = way_back(self.problem, self.last, asked)
+        ends = in_heads_order([(step, gradient) for step, gradient in table.items() if step in asked])
+        ends += [learned(step, table[step], rate) for step, rate in rates.items()]
+        self._enter(in_order(tuple(ends)))
+        for step, gradient in table.items():
+            # Some pass on what they get as it is: the gradient of X·W is the one of X·W + b.
+            self.steps.setdefault((f"d_{step.role}", step.head if isinstance(step.head, int) else None), gradient)
+        self.steps.setdefault(("d_output", None), table[self.last])
+        return ends
+
+    @property
+    def _first(self) -> int:
+        return self.problem.notation.first_index
+
+    def names(self, part: Part) -> tuple[str, ...]:
+        """What a part asks for by name. A part about gradients names the steps that they are gradients of."""
+        if part.kind != "gradient":
+            return part.find
+        find = part.find or tuple(dict.fromkeys(step.role for step in inputs(self.last)))
+        bare = [name.removeprefix("d_") for name in find]
+        found = [f"d_{name}" for name in bare]
+        if part.rate is not None:
+            roles = [role_and_head(name.partition("[")[0], self._first)[0] for name in bare]
+            found += [f"next_{name}" for name, role in zip(bare, roles, strict=True) if role in LEARNED]
+        return tuple(found)
 
     def handed_in(self, part: Part) -> dict[Step, Matrix]:
         """Everything given for a part: the problem's matrices, and those the part itself hands over."""
@@ -79,7 +130,7 @@ class Ready:
         return tuple(tuple(Fraction(0) if j <= i else HIDDEN for j in range(keys)) for i in range(tokens))
 
     def asked(self, part: Part) -> list[Found]:
-        return [found for name in part.find for found in self.find(name)]
+        return [found for name in self.names(part) for found in self.find(name)]
 
     def truth(self, part: Part) -> dict[Step, Matrix]:
         """Every step that the part's questions rest on, in closed form: worked out once, for all who ask."""
@@ -130,7 +181,7 @@ class Ready:
         """The steps that are made, directly or not, of some that changed."""
         touched = set(changed)
         found = []
-        for step in in_order(self.last):
+        for step in in_order(self.ends):
             if touched.intersection(step.inputs):
                 touched.add(step)
                 found.append(step)
@@ -138,11 +189,12 @@ class Ready:
 
     def computed(self) -> list[Step]:
         """The steps a page shows: everything but inputs and transposes."""
-        return [s for s in in_order(self.last) if not isinstance(s.op, Given | Transpose)]
+        return [s for s in in_order(self.ends) if not unseen(s)]
 
     def _called(self, role: str, head: int | None) -> str:
         return role if head is None else f"{role}_{head + self.problem.notation.first_index}"
 
     def _offer(self) -> str:
-        names = sorted({self._called(*key) for key in self.steps if not key[0].endswith("_transposed")})
+        known = [key for key in self.steps if not key[0].endswith("_transposed") and not key[0].startswith("zeros_")]
+        names = sorted({self._called(*key) for key in known})
         return f"{self.problem.formula} has only {', '.join(names)}"

@@ -70,6 +70,10 @@ def _part(part: Part, prefix: str, first: int) -> Iterator[str]:
     for key, number in (("mean", part.mean), ("variance", part.variance)):
         if number is not None:
             yield f"{key} = {_number(number)}"
+    if part.loss:
+        yield f"loss = {_text(part.loss)}"
+    if part.rate is not None:
+        yield f"rate = {_number(part.rate)}"
     if part.given:
         yield f"[{prefix}part.given]"
         yield from _given(part.given, first)
@@ -89,7 +93,7 @@ def _given(given: Mapping[Key, Matrix], first: int) -> Iterator[str]:
 
 
 def _vector_or_matrix(role: str, matrix: Matrix) -> str:
-    return _row(matrix[0]) if role.startswith("b_") else _matrix(matrix)
+    return _row(matrix[0]) if role.removeprefix("d_").startswith("b_") else _matrix(matrix)
 
 
 def _matrix(matrix: Matrix) -> str:

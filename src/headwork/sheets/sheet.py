@@ -9,7 +9,9 @@ from headwork.notation import Notation
 from headwork.numbers.surd import Real
 from headwork.readings.exact import Matrix
 
-KINDS = ("value", "shape", "count", "prove", "moments", "explain", "diagram")
+KINDS = ("value", "shape", "count", "prove", "moments", "explain", "diagram", "gradient")
+NUMBERS = ("value", "gradient")  # the kinds whose answers are matrices of numbers
+LOSSES = ("sum", "half-squares")
 
 SOFTMAXES = ("whole", "steps", "safe-steps")
 
@@ -29,6 +31,8 @@ class Part:
     answer: str = ""
     mean: Real | None = None
     variance: Real | None = None
+    loss: str = ""  # of a gradient: what L is of the output; nothing where d_output is given
+    rate: Real | None = None  # of a gradient: the η of one step of learning
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from headwork.formulas import formula_named
 from headwork.notation import PLAIN
 from headwork.ops import Untold
 from headwork.readings.exact import Matrix
-from headwork.sheets.sheet import Problem
+from headwork.sheets.sheet import NUMBERS, Problem
 
 # Rows and columns of every role. Columns marked with * hold all heads side by side in multi_head_blocks.
 PATTERNS: dict[str, tuple[str, str]] = {
@@ -38,7 +38,15 @@ PATTERNS: dict[str, tuple[str, str]] = {
     "head_output": ("tokens", "d_v"),
     "joined": ("tokens", "d_v+"),
     "output": ("tokens", "d_out"),
+    "target": ("tokens", "d_out"),
 }
+
+
+def pattern(role: str) -> tuple[str, str] | None:
+    """Rows and columns of a role; a gradient is as large as what it is the gradient of."""
+    return PATTERNS.get(role.removeprefix("d_"))
+
+
 _SYMBOLS = {"tokens": "n", "keys": "n_k", "d_model": "d", "d_context": "d_c", "d_k": "d_k", "d_v": "d_v", "d_out": "d"}
 
 
@@ -65,6 +73,7 @@ class _Known:
         self.problem = problem
         formula = formula_named(problem.formula)
         self.bare = not formula.projects
+        self.projected = formula.several or any(role == "W_O" for role, _ in problem.given)
         self.heads: Any = self._heads("W_Q", problem.heads) if formula.several else 1
         self.kv_heads: Any = (self._heads("W_K", problem.kv_heads) or self.heads) if formula.several else 1
         self.found: dict[str, tuple[Any, str]] = {"one": (1, "it is a single row or column")}
@@ -92,7 +101,12 @@ class _Known:
     def learn(self, role: str, head: int | None, matrix: Matrix) -> None:
         self.check_head(role, head)
         name = str(PLAIN.of_role(role, head))
-        rows, columns = PATTERNS[role]
+        found = pattern(role)
+        assert found is not None, "what has no size cannot be given"
+        rows, columns = found
+        if columns == "d_out" and not self.projected:
+            columns = "d_v"  # what is put out is the head's own output
+        role = role.removeprefix("d_")
         self.learn_size(rows, len(matrix), name, "rows", role, head)
         self.learn_size(columns, len(matrix[0]), name, "columns", role, head)
 
@@ -142,7 +156,7 @@ class _Known:
         if name in self.found:
             return self.found[name][0]
         # Symbols are for pages that print sizes; numbers alone need none, and SymPy is slow to load.
-        only_values = all(part.kind in ("value", "explain") for part in self.problem.parts)
+        only_values = all(part.kind in (*NUMBERS, "explain") for part in self.problem.parts)
         return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS[name])
 
 

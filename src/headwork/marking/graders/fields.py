@@ -9,7 +9,7 @@ from headwork.marking.mark import Marker
 from headwork.marking.marks import AnswerMark, PartMark
 from headwork.notation import Name
 from headwork.sheets.questions import identifier, printed_name
-from headwork.sheets.sheet import Sheet
+from headwork.sheets.sheet import NUMBERS, Sheet
 
 NAMELESS = Name("")
 
@@ -63,7 +63,7 @@ def _looks(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[Name, tuple[
         for label, truth in problem.truths.items():
             for question in truth.asked:
                 printed = printed_name(question.found, problem.problem.notation)
-                yield (prefix + label, question.name), (printed, question.entries if truth.part.kind == "value" else ())
+                yield (prefix + label, question.name), (printed, question.entries if truth.part.kind in NUMBERS else ())
 
 
 def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:

@@ -12,7 +12,7 @@ from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Que
 from headwork.render.latex_maths import latex
 from headwork.render.markdown import aligned_latex, block_markdown
 from headwork.render.page import layout_of, part_blocks, problem_blocks
-from headwork.sheets.sheet import Problem, Sheet
+from headwork.sheets.sheet import NUMBERS, Problem, Sheet
 from headwork.solving import solve
 from headwork.working import Equation, PartWorking
 
@@ -33,7 +33,7 @@ def paper(sheet: Sheet) -> Iterator[Piece]:
         layout, several = layout_of(worked), len(problems) > 1
         heading = (Heading(f"{number}. {worked.problem.title}"),) if several else ()
         start = replace(worked, parts=(), picture=None)
-        numbers = any(part.kind == "value" for part in worked.problem.parts)
+        numbers = any(part.kind in NUMBERS for part in worked.problem.parts)
         how = (Paragraph((how_to_answer(worked.problem),), "note"),) if numbers else ()
         yield Piece((*heading, *problem_blocks(start, layout), *how))
         for part in worked.parts:

@@ -1,0 +1,319 @@
+"""Gradients: the gradient of a graph is a graph. One table says what each operation passes back to its inputs.
+
+For L a number made of the last step, d_s is ∂L/∂s, a step as large as s. The rules are those of matrices:
+
+    C = A·B          d_A = d_C·Bᵀ, d_B = Aᵀ·d_C
+    P = softmax(S)   d_S = P∘(d_P − D), where D is the column of row sums of P∘d_P: the number a fused kernel keeps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from headwork.errors import HeadworkError
+from headwork.graph import Head, Step, in_order
+from headwork.notation import PLAIN
+from headwork.ops import (
+    Add,
+    Constant,
+    Divide,
+    DivideBy,
+    Exp,
+    Given,
+    Join,
+    MatMul,
+    Maxima,
+    Multiply,
+    Op,
+    Rows,
+    Shape,
+    Softmax,
+    Split,
+    Stack,
+    Subtract,
+    Sums,
+    Transpose,
+)
+from headwork.readings.shapes import shapes
+
+MINUS_ONE = Fraction(-1)
+
+
+def gradients(last: Step, *, of: Collection[Step], seed: Step) -> dict[Step, Step]:
+    """For every step between some inputs and the last one the step that is its gradient, the last one's first.
+
+    `of` are the steps that gradients are wanted of, `seed` is ∂L/∂last. What `of` does not lead to has none.
+    """
+    shape = shapes(last)
+    order = list(in_order(last))
+    leading = set(of)
+    for step in order:
+        if leading.intersection(step.inputs):
+            leading.add(step)
+    if last not in leading:
+        raise HeadworkError(f"{PLAIN.of(last)} rests on none of the steps that gradients are asked of")
+    turned = Turned()
+    found: dict[Step, Step] = {}
+    waiting: dict[Step, list[Passed]] = {step: [] for step in order}
+    for step in reversed(order):
+        if step is last:
+            found[step] = seed
+        elif step in leading and waiting[step]:
+            found[step] = _added(step, list(_gathered(step, waiting[step], shape)))
+        else:
+            continue
+        for passed in GRADIENTS[type(step.op)](Back(step, found[step], shape, turned)):
+            if passed.to in leading:
+                waiting[passed.to].append(passed)
+    return found
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What one step passes back to one of its inputs: an operation still without a name, or a step as it is."""
+
+    to: Step
+    via: Step
+    op: Op | None
+    inputs: tuple[Step, ...]
+
+    def named(self, role: str, head: Head) -> Step:
+        return self.inputs[0] if self.op is None else Step(self.op, self.inputs, role, head)
+
+
+class Turned:
+    """Transposes, each made once; that of a transpose is what it was made of."""
+
+    def __init__(self) -> None:
+        self.made: dict[Step, Step] = {}
+
+    def __call__(self, step: Step) -> Step:
+        if isinstance(step.op, Transpose):
+            return step.inputs[0]
+        if step not in self.made:
+            self.made[step] = Step(Transpose(), (step,), f"{step.role}_transposed", step.head)
+        return self.made[step]
+
+
+@dataclass(frozen=True)
+class Back:
+    """A step on the way back: its gradient `d`, and what is known of the steps before it."""
+
+    step: Step
+    d: Step
+    shape: Mapping[Step, Shape]
+    turned: Turned
+
+    def to(self, position: int, op: Op | None, *inputs: Step) -> Passed:
+        return Passed(self.step.inputs[position], self.step, op, inputs)
+
+    def made(self, role: str, op: Op, *inputs: Step) -> Step:
+        """A step on the way, with a name of its own."""
+        return Step(op, inputs, role, self.step.head)
+
+    def narrowed(self, position: int, full: Step) -> Passed:
+        """To an input that was spread over rows or columns: the sum of all that it met."""
+        own, out = self.shape[self.step.inputs[position]][-2:], self.shape[self.step][-2:]
+        axes = [axis for axis in (-1, -2) if own[axis] != out[axis]]
+        if not axes:
+            return self.to(position, None, full)
+        for axis in axes[:-1]:
+            full = self.made(f"{full.role}_sums", Sums(axis), full)
+        return self.to(position, Sums(axes[-1]), full)
+
+
+def _added(step: Step, passed: list[Passed]) -> Step:
+    """d_X, or if several steps pass something back, the sum of d_X_from_Q, d_X_from_K …"""
+    role = f"d_{step.role}"
+    if len(passed) == 1:
+        return passed[0].named(role, step.head)
+    terms: list[Step] = []
+    for each in reversed(passed):  # in the order of the way there
+        name = f"{role}_from_{each.via.role}"
+        again = sum(term.role.startswith(name) and term.head == each.via.head for term in terms)
+        terms.append(each.named(f"{name}_{again + 1}" if again else name, each.via.head))
+    return Step(Add(), tuple(terms), role, step.head)
+
+
+def _gathered(step: Step, passed: list[Passed], shape: Mapping[Step, Shape]) -> Iterator[Passed]:
+    """What blocks of columns or of rows pass back stands side by side again, with zeros where nothing came from."""
+    for kind, gather in ((Split, _side_by_side), (Rows, _under_one_another)):
+        pieces = [p for p in passed if isinstance(p.via.op, kind)]
+        if pieces:
+            yield from gather(step, pieces, shape)
+    yield from (p for p in passed if not isinstance(p.via.op, Split | Rows))
+
+
+def _side_by_side(step: Step, pieces: list[Passed], shape: Mapping[Step, Shape]) -> Iterator[Passed]:
+    typical: Any = pieces[0].via.op
+    if not isinstance(typical.of, int):
+        yield Passed(step, pieces[0].via, Join(of=typical.of), pieces[0].inputs)
+        return
+    blocks = {p.via.op.part: p.inputs[0] for p in pieces if isinstance(p.via.op, Split)}
+    width = (*shape[step][:-1], shape[step][-1] // typical.of)
+    parts = tuple(blocks.get(i) or _zeros(width, f"{step.role}_{i}") for i in range(typical.of))
+    yield Passed(step, pieces[0].via, Join(), parts) if len(parts) > 1 else Passed(step, pieces[0].via, None, parts)
+
+
+def _under_one_another(step: Step, pieces: list[Passed], shape: Mapping[Step, Shape]) -> Iterator[Passed]:
+    rows, columns = shape[step][-2:]
+    ordered = sorted(pieces, key=_from_above)
+    while ordered:
+        at, parts, rest = 0, [], []
+        via = ordered[0].via
+        for piece in ordered:
+            op = piece.via.op
+            assert isinstance(op, Rows)
+            if op.start < at:
+                rest.append(piece)  # it overlaps the one before: a matrix of its own
+                continue
+            parts += [_zeros((op.start - at, columns), f"{step.role}_{at}")] if op.start > at else []
+            parts.append(piece.inputs[0])
+            at = op.stop
+        parts += [_zeros((rows - at, columns), f"{step.role}_{at}")] if at < rows else []
+        yield Passed(step, via, Stack(), tuple(parts)) if len(parts) > 1 else Passed(step, via, None, tuple(parts))
+        ordered = rest
+
+
+def _from_above(piece: Passed) -> int:
+    assert isinstance(piece.via.op, Rows)
+    return piece.via.op.start
+
+
+def _zeros(shape: Shape, where: str) -> Step:
+    return Step(Constant(shape, Fraction(0)), (), f"zeros_{where}")
+
+
+# The rules: what a step passes back to its inputs.
+
+
+def _nothing(back: Back) -> Iterable[Passed]:
+    return ()
+
+
+def _matmul(back: Back) -> Iterator[Passed]:
+    """d_A = d·Bᵀ and d_B = Aᵀ·d. To what stands transposed in the product directly: of Q·Kᵀ d_K is dᵀ·Q."""
+    (A, B), d, turned = back.step.inputs, back.d, back.turned
+    if isinstance(A.op, Transpose):
+        yield Passed(A.inputs[0], back.step, MatMul(), (B, turned(d)))
+    else:
+        yield back.to(0, MatMul(), d, turned(B))
+    if isinstance(B.op, Transpose):
+        yield Passed(B.inputs[0], back.step, MatMul(), (turned(d), A))
+    else:
+        yield back.to(1, MatMul(), turned(A), d)
+
+
+def _transpose(back: Back) -> Iterator[Passed]:
+    yield back.to(0, Transpose(), back.d)
+
+
+def _divide(back: Back) -> Iterator[Passed]:
+    yield back.to(0, back.step.op, back.d)
+
+
+def _add(back: Back) -> Iterator[Passed]:
+    """As it is to every term; to a single row, which was added to every row, the sum over the rows."""
+    yield from (back.narrowed(position, back.d) for position in range(len(back.step.inputs)))
+
+
+def _softmax(back: Back) -> Iterator[Passed]:
+    """P∘(d_P − D), D the sum of P∘d_P over all that shared a row."""
+    assert isinstance(back.step.op, Softmax)
+    weighted = back.made("weighted", Multiply(), back.step, back.d)
+    axis = back.step.op.axis
+    if axis is None:
+        by_row = back.made("row_terms", Sums(), weighted)
+        term = back.made("row_term", Sums(-2), by_row)
+    else:
+        term = back.made("row_term", Sums(axis), weighted)
+    centred = back.made("centred", Subtract(), back.d, term)
+    yield back.to(0, Multiply(), back.step, centred)
+
+
+def _piece(back: Back) -> Iterator[Passed]:
+    """A block's gradient, as it is; `_gathered` puts the blocks together."""
+    yield back.to(0, None, back.d)
+
+
+def _join(back: Back) -> Iterator[Passed]:
+    assert isinstance(back.step.op, Join)
+    widths = [back.shape[source][-1] for source in back.step.inputs]
+    if any(width != widths[0] for width in widths):
+        raise HeadworkError(f"the parts of {PLAIN.of(back.step)} are not of one width; its gradient cannot be split")
+    of = len(widths) if back.step.op.of is None else back.step.op.of
+    for part in range(len(widths)):
+        yield back.to(part, None if of == 1 else Split(part, of), back.d)
+
+
+def _multiply(back: Back) -> Iterator[Passed]:
+    left, right = back.step.inputs
+    yield back.to(0, Multiply(), back.d, right)
+    if back.shape[right] == back.shape[left]:
+        yield back.to(1, Multiply(), back.d, left)
+    else:
+        yield back.narrowed(1, back.made(f"d_{back.step.role}_times", Multiply(), back.d, left))
+
+
+def _subtract(back: Back) -> Iterator[Passed]:
+    yield back.to(0, None, back.d)
+    less = back.made(f"d_{back.step.role}_negated", Divide(MINUS_ONE), back.d)
+    yield back.narrowed(1, less)
+
+
+def _divide_by(back: Back) -> Iterator[Passed]:
+    """Of A/B to A d/B, and to B −d∘(A/B)/B, summed where B was spread."""
+    right = back.step.inputs[1]
+    yield back.to(0, DivideBy(), back.d, right)
+    share = back.made(f"d_{back.step.role}_times", Multiply(), back.d, back.step)
+    each = back.made(f"d_{back.step.role}_shares", DivideBy(), share, right)
+    yield back.narrowed(1, back.made(f"d_{back.step.role}_negated", Divide(MINUS_ONE), each))
+
+
+def _exp(back: Back) -> Iterator[Passed]:
+    yield back.to(0, Multiply(), back.d, back.step)
+
+
+def _sums(back: Back) -> Iterator[Passed]:
+    """One number for a row is what every entry of the row gets."""
+    ones = Step(Constant(back.shape[back.step.inputs[0]], Fraction(1)), (), f"ones_{back.step.role}", back.step.head)
+    yield back.to(0, Multiply(), ones, back.d)
+
+
+def _maxima(back: Back) -> Iterable[Passed]:
+    raise HeadworkError(
+        f"the gradient of {PLAIN.of(back.step)}, a maximum, is not worked: it jumps from entry to entry. The softmax "
+        'takes the same gradient without it: write softmax = "whole" or "steps"'
+    )
+
+
+def _stack(back: Back) -> Iterator[Passed]:
+    start = 0
+    for position, source in enumerate(back.step.inputs):
+        stop = start + back.shape[source][-2]
+        yield back.to(position, Rows(start, stop), back.d)
+        start = stop
+
+
+GRADIENTS: Mapping[type[Op], Callable[[Back], Iterable[Passed]]] = {
+    Given: _nothing,
+    MatMul: _matmul,
+    Transpose: _transpose,
+    Divide: _divide,
+    Add: _add,
+    Softmax: _softmax,
+    Split: _piece,
+    Join: _join,
+    Constant: _nothing,
+    Multiply: _multiply,
+    Subtract: _subtract,
+    DivideBy: _divide_by,
+    Exp: _exp,
+    Sums: _sums,
+    Maxima: _maxima,
+    Rows: _piece,
+    Stack: _stack,
+}
