@@ -211,6 +211,7 @@ _VALUES = {
     sympy.Mul: lambda *factors: math.prod(factors, start=mpmath.mpf(1)),
     sympy.Pow: mpmath.power,
     sympy.exp: mpmath.exp,
+    sympy.Max: max,
 }
 
 
