@@ -20,7 +20,8 @@ from headwork.mistakes.diagnose import Diagnosis, advice
 from headwork.mistakes.evidence import Tags, view
 from headwork.readings.entries import origin
 from headwork.readings.exact import Entry, Hidden, Matrix
-from headwork.readings.floats import Floats, by_entry, flat
+from headwork.readings.floats import Floats, flat
+from headwork.readings.moving import by_entry
 from headwork.readings.shapes import shape_text
 from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready

@@ -20,6 +20,7 @@ from headwork.readings import exact, floats
 from headwork.readings import shapes as readings
 from headwork.readings.exact import HIDDEN, Entry, Hidden, Matrix
 from headwork.readings.floats import Floats
+from headwork.readings.moving import by_entry, by_line
 
 NOISE = 1e-13  # of float64, where numbers cancel
 
@@ -81,7 +82,7 @@ def _exact_shares(numbers: Sequence[Real | None]) -> list[Exact]:
 
 def _share(step: Step, scores: Floats) -> Floats:
     assert isinstance(step.op, Share)
-    return floats.shared_out(_shares, step.op.axis, scores)
+    return by_line(_shares, step.op.axis, scores)
 
 
 def _shares(scores: Sequence[float]) -> list[float]:
@@ -148,20 +149,18 @@ SHAPES: Rules[Shape] = {
 }
 FLOATS: Rules[Floats] = {
     **floats.FLOATS,
-    ZeroHidden: lambda step, left, mask: floats.by_entry(lambda a, b: 0.0 if b == -inf else a + b, left, mask),
-    HideOthers: lambda step, left, mask: floats.by_entry(lambda a, b: a if b == -inf else -inf, left, mask),
+    ZeroHidden: lambda step, left, mask: by_entry(lambda a, b: 0.0 if b == -inf else a + b, left, mask),
+    HideOthers: lambda step, left, mask: by_entry(lambda a, b: a if b == -inf else -inf, left, mask),
     Share: _share,
     LaterRow: lambda step, mask: _rows(step, mask, 0.0, -inf),
     LessMaximum: _less_maximum,
 }
 EXACT: Rules[Matrix] = {
     **exact.EXACT,
-    ZeroHidden: lambda step, left, mask: exact.by_entry(
+    ZeroHidden: lambda step, left, mask: by_entry(
         lambda a, b: Fraction(0) if isinstance(b, Hidden) else exact.plus(a, b), left, mask
     ),
-    HideOthers: lambda step, left, mask: exact.by_entry(
-        lambda a, b: a if isinstance(b, Hidden) else HIDDEN, left, mask
-    ),
+    HideOthers: lambda step, left, mask: by_entry(lambda a, b: a if isinstance(b, Hidden) else HIDDEN, left, mask),
     Share: _exact_share,
     LaterRow: _exact_rows,
     LessMaximum: _exact_less_maximum,

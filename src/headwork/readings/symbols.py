@@ -2,7 +2,7 @@
 
 import dataclasses
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ from headwork.errors import HeadworkError
 from headwork.graph import Last, Rules, Step, in_order, read
 from headwork.notation import PLAIN, Notation
 from headwork.readings.algebra import as_sympy
+from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, sums
 
 SymbolMatrix = tuple[tuple[Any, ...], ...]  # of sympy.Expr, which has no types
 
@@ -58,72 +59,32 @@ def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
     return tuple(tuple(s / number for s in row) for row in scores)
 
 
-def _by_entry(rule: Callable[[Any, Any], Any], left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
-    """On the right a single row meets every row, and a column every entry of its row."""
-    rows = right * len(left) if len(right) == 1 else right
-    rows = tuple(row * len(left[0]) for row in rows) if len(right[0]) == 1 else rows
-    return tuple(
-        tuple(rule(a, b) for a, b in zip(one, other, strict=True)) for one, other in zip(left, rows, strict=True)
-    )
-
-
-def _sums(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Sums)
-    if step.op.axis == -1:
-        return tuple((sympy.Add(*row),) for row in matrix)
-    return (tuple(sympy.Add(*column) for column in zip(*matrix, strict=True)),)
-
-
-def _constant(step: Step) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Constant)
-    rows, columns = map(int, step.op.shape)
-    return ((as_sympy(step.op.value),) * columns,) * rows
-
-
-def _rows(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Rows)
-    return matrix[step.op.start : step.op.stop]
-
-
 def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
     assert isinstance(step.op, ops.Softmax)
-    powers = tuple(tuple(sympy.exp(s) for s in row) for row in scores)
-    if step.op.axis == -2:
-        return tuple(zip(*map(_shares, zip(*powers, strict=True)), strict=True))
-    if step.op.axis is None:
-        total = sympy.Add(*(p for row in powers for p in row))
-        return tuple(tuple(p / total for p in row) for row in powers)
-    return tuple(_shares(row) for row in powers)
+    return by_line(_shares, step.op.axis, _exp(step, scores))
 
 
-def _shares(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _exp(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
+    return tuple(tuple(map(sympy.exp, row)) for row in matrix)
+
+
+def _shares(row: Sequence[Any]) -> tuple[Any, ...]:
     total = sympy.Add(*row)
     return tuple(p / total for p in row)
 
 
-def _split(step: Step, wide: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Split)
-    assert isinstance(step.op.of, int)
-    width = len(wide[0]) // step.op.of
-    return tuple(row[step.op.part * width : (step.op.part + 1) * width] for row in wide)
-
-
 SYMBOLS: Rules[SymbolMatrix] = {
+    **MOVING,
     ops.Given: _given,
     ops.MatMul: _matmul,
-    ops.Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
     ops.Divide: _divide,
-    ops.Add: lambda step, *terms: reduce(partial(_by_entry, operator.add), terms),
+    ops.Add: lambda step, *terms: reduce(partial(by_entry, operator.add), terms),
     ops.Softmax: _softmax,
-    ops.Split: _split,
-    ops.Join: lambda step, *parts: tuple(sum(rows, ()) for rows in zip(*parts, strict=True)),
-    ops.Constant: _constant,
-    ops.Multiply: lambda step, left, right: _by_entry(operator.mul, left, right),
-    ops.Subtract: lambda step, left, right: _by_entry(operator.sub, left, right),
-    ops.DivideBy: lambda step, left, right: _by_entry(operator.truediv, left, right),
-    ops.Exp: lambda step, matrix: tuple(tuple(sympy.exp(s) for s in row) for row in matrix),
-    ops.Sums: _sums,
-    ops.Maxima: lambda step, *parts: tuple((sympy.Max(*sum(rows, ())),) for rows in zip(*parts, strict=True)),
-    ops.Rows: _rows,
-    ops.Stack: lambda step, *parts: sum(parts, ()),
+    ops.Constant: lambda step: filled(step.op.shape, as_sympy(step.op.value)),
+    ops.Multiply: lambda step, left, right: by_entry(operator.mul, left, right),
+    ops.Subtract: lambda step, left, right: by_entry(operator.sub, left, right),
+    ops.DivideBy: lambda step, left, right: by_entry(operator.truediv, left, right),
+    ops.Exp: _exp,
+    ops.Sums: lambda step, matrix: sums(lambda line: sympy.Add(*line), step.op.axis, matrix),
+    ops.Maxima: lambda step, *parts: maxima(lambda row: sympy.Max(*row), *parts),
 }

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwork import ops
-from headwork.errors import HeadworkError
 from headwork.graph import Last, Rules, Step, read
-from headwork.notation import PLAIN
 from headwork.numbers.digits import to_float
+from headwork.readings.moving import not_given
 
 Array = NDArray[np.float64]
 
@@ -18,10 +17,6 @@ Array = NDArray[np.float64]
 def values(last: Last, handed: Mapping[Step, Any]) -> dict[Step, Array]:
     """Every step in float64; `handed` gives the inputs and any step that is not to be worked out."""
     return read(last, VALUES, {step: np.asarray(array, np.float64) for step, array in handed.items()})
-
-
-def _given(step: Step) -> Array:
-    raise HeadworkError(f"no matrix was given for {PLAIN.of(step)}; hand one over")
 
 
 def _divide(step: Step, scores: Array) -> Array:
@@ -48,11 +43,6 @@ def _split(step: Step, wide: Array) -> Array:
     return np.split(wide, step.op.of, axis=-1)[step.op.part]
 
 
-def _constant(step: Step) -> Array:
-    assert isinstance(step.op, ops.Constant)
-    return np.full(step.op.shape, to_float(step.op.value))
-
-
 def _subtract(step: Step, left: Array, right: Array) -> Array:
     """−∞ less anything is −∞, −∞ included."""
     less: Array = np.subtract(left, right, out=np.full(left.shape, -np.inf), where=~np.isneginf(left))
@@ -64,19 +54,8 @@ def _divide_by(step: Step, left: Array, right: Array) -> Array:
     return np.where(nothing, 0.0, left / np.where(nothing, 1.0, right))
 
 
-def _sums(step: Step, matrix: Array) -> Array:
-    assert isinstance(step.op, ops.Sums)
-    sums: Array = np.sum(matrix, axis=step.op.axis, keepdims=True)
-    return sums
-
-
-def _rows(step: Step, matrix: Array) -> Array:
-    assert isinstance(step.op, ops.Rows)
-    return matrix[..., step.op.start : step.op.stop, :]
-
-
 VALUES: Rules[Array] = {
-    ops.Given: _given,
+    ops.Given: not_given,
     ops.MatMul: lambda step, left, right: left @ right,
     ops.Transpose: lambda step, matrix: np.swapaxes(matrix, -1, -2),
     ops.Divide: _divide,
@@ -84,13 +63,13 @@ VALUES: Rules[Array] = {
     ops.Softmax: _softmax,
     ops.Split: _split,
     ops.Join: lambda step, *parts: np.concatenate(parts, axis=-1),
-    ops.Constant: _constant,
+    ops.Constant: lambda step: np.full(step.op.shape, to_float(step.op.value)),
     ops.Multiply: lambda step, left, right: left * right,
     ops.Subtract: _subtract,
     ops.DivideBy: _divide_by,
     ops.Exp: lambda step, matrix: np.exp(matrix),
-    ops.Sums: _sums,
+    ops.Sums: lambda step, matrix: np.sum(matrix, axis=step.op.axis, keepdims=True),
     ops.Maxima: lambda step, *parts: np.max(np.concatenate(parts, axis=-1), axis=-1, keepdims=True),
-    ops.Rows: _rows,
+    ops.Rows: lambda step, matrix: matrix[..., step.op.start : step.op.stop, :],
     ops.Stack: lambda step, *parts: np.concatenate(parts, axis=-2),
 }
