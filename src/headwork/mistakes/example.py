@@ -14,12 +14,14 @@ def compare(tag: str, name: str, formula: str = "scaled_dot_product", **given: A
     """Print what `name` is, and what it becomes with the mistake."""
     keys: dict[str, Any] = {key: given.pop(key) for key in ("heads", "mask") if key in given}
     part: Mapping[str, Any] = {"label": "a", "find": [name]}
+    if name.startswith("d_"):
+        part = {**part, "kind": "gradient", "loss": "sum"}
     ready = Ready(read_problem({"formula": formula, "given": given, "part": [part], **keys}, ""))
     (found,) = ready.find(name)
     handed = float_handed(ready.handed)
-    right = Variant(ready.last, FLOATS).value(found.step, handed)
+    right = Variant(ready.ends, FLOATS).value(found.step, handed)
     mistake = next(entered[tag] for entered in ENTERED.values() if tag in entered)
-    mistaken = Variant(mistake.made_in(ready.last)[0], FLOATS).value(found.step, handed)
+    mistaken = Variant(mistake.made_in(ready.ends)[0], FLOATS).value(found.step, handed)
     print(f"right {_text(right)}, mistaken {_text(mistaken)}")
 
 

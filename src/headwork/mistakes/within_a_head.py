@@ -15,12 +15,13 @@ from headwork.ops import Divide, Exp, Given, Root, Size, Softmax, Sums, Transpos
 
 @mistake("forgot-scale", "These look like raw scores: divide by √d_k before the softmax.")
 def forgot_scale(step: Step) -> Step | None:
-    """softmax(Q·Kᵀ)·V
+    """softmax(Q·Kᵀ)·V, and nothing to divide by on the way back either.
 
     >>> compare("forgot-scale", "scaled", Q=[[2, 0, 0, 2]], K=[[1, 0, 0, 1]], V=[[1]])
     right [[2]], mistaken [[4]]
     """
-    return relabelled(step.inputs[0], step) if isinstance(step.op, Divide) else None
+    divided = isinstance(step.op, Divide) and step.role in ("scaled", "d_scores")
+    return relabelled(step.inputs[0], step) if divided else None
 
 
 @mistake("scaled-by-d_k", "The scores look divided by d_k: divide by its square root.")
