@@ -68,21 +68,11 @@ def shapes(last: Last) -> dict[Step, Shape]:
     return read(last, SHAPES)
 
 
-def _exact_share(step: Step, scores: Matrix) -> Matrix:
-    assert isinstance(step.op, Share)
-    return exact.shared_out(_exact_shares, step.op.axis, scores)
-
-
 def _exact_shares(numbers: Sequence[Real | None]) -> list[Exact]:
     total = sum((s for s in numbers if s is not None), Fraction(0))
     if not total:
         raise HeadworkError("without the exponential these scores cannot be shared out: they sum to 0")
     return [Fraction(0) if s is None else s / total for s in numbers]
-
-
-def _share(step: Step, scores: Floats) -> Floats:
-    assert isinstance(step.op, Share)
-    return by_line(_shares, step.op.axis, scores)
 
 
 def _shares(scores: Sequence[float]) -> list[float]:
@@ -151,7 +141,7 @@ FLOATS: Rules[Floats] = {
     **floats.FLOATS,
     ZeroHidden: lambda step, left, mask: by_entry(lambda a, b: 0.0 if b == -inf else a + b, left, mask),
     HideOthers: lambda step, left, mask: by_entry(lambda a, b: a if b == -inf else -inf, left, mask),
-    Share: _share,
+    Share: lambda step, scores: by_line(_shares, step.op.axis, scores),
     LaterRow: lambda step, mask: _rows(step, mask, 0.0, -inf),
     LessMaximum: _less_maximum,
 }
@@ -161,7 +151,7 @@ EXACT: Rules[Matrix] = {
         lambda a, b: Fraction(0) if isinstance(b, Hidden) else exact.plus(a, b), left, mask
     ),
     HideOthers: lambda step, left, mask: by_entry(lambda a, b: a if isinstance(b, Hidden) else HIDDEN, left, mask),
-    Share: _exact_share,
+    Share: lambda step, scores: exact.shared_out(_exact_shares, step.op.axis, scores),
     LaterRow: _exact_rows,
     LessMaximum: _exact_less_maximum,
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from math import prod
 
 from headwork import ops
@@ -90,9 +90,19 @@ def counts(last: Last, convention: Convention = BY_HAND, item_bytes: int = 4) ->
     """
     shape = shapes(last)
     return {
-        step: COUNTS[type(step.op)](step, convention, item_bytes, shape[step], *(shape[s] for s in step.inputs))
+        step: _count(step, convention, item_bytes, shape[step], [shape[s] for s in step.inputs])
         for step in in_order(last)
     }
+
+
+def _count(step: Step, convention: Convention, item: int, out: ops.Shape, inputs: Sequence[ops.Shape]) -> Count:
+    """The operations, by the rule for the step's own; and what it reads and writes, each number once."""
+    count = COUNTS[type(step.op)](step, convention, out, *inputs)
+    if isinstance(step.op, LOOKING):
+        return count
+    # Of a typical head's part as much is read, over all heads, as is written.
+    read = [out] if isinstance(step.op, ops.Join | ops.Stack) else inputs
+    return replace(count, bytes=item * sum(prod(shape) for shape in (out, *read)))
 
 
 def repeats(last: Last) -> dict[Step, ops.Size]:
@@ -108,86 +118,50 @@ def total(last: Last, each: Mapping[Step, Count]) -> Count:
     return sum((count.times(times[step]) for step, count in each.items()), Count())
 
 
-def _nothing(step: Step, convention: Convention, item: int, *shape: ops.Shape) -> Count:
+def _nothing(step: Step, convention: Convention, *shapes: ops.Shape) -> Count:
     return Count()
 
 
-def _matmul(step: Step, convention: Convention, item: int, out: ops.Shape, left: ops.Shape, right: ops.Shape) -> Count:
+def _matmul(step: Step, convention: Convention, out: ops.Shape, left: ops.Shape, right: ops.Shape) -> Count:
     entries, inner = prod(out), left[-1]
-    return Count(
-        multiplications=entries * inner,
-        additions=entries * (inner if convention.first_term else inner - 1),
-        bytes=_moved(item, out, left, right),
-    )
+    return Count(multiplications=entries * inner, additions=entries * (inner if convention.first_term else inner - 1))
 
 
-def _divide(step: Step, convention: Convention, item: int, out: ops.Shape, scores: ops.Shape) -> Count:
-    return Count(divisions=prod(out), bytes=_moved(item, out, scores))
+def _add(step: Step, convention: Convention, out: ops.Shape, *terms: ops.Shape) -> Count:
+    return Count(additions=prod(out) * (len(terms) - 1))
 
 
-def _add(step: Step, convention: Convention, item: int, out: ops.Shape, *terms: ops.Shape) -> Count:
-    return Count(additions=prod(out) * (len(terms) - 1), bytes=_moved(item, out, *terms))
-
-
-def _multiply(step: Step, convention: Convention, item: int, out: ops.Shape, *factors: ops.Shape) -> Count:
-    return Count(multiplications=prod(out), bytes=_moved(item, out, *factors))
-
-
-def _divide_by(step: Step, convention: Convention, item: int, out: ops.Shape, *sides: ops.Shape) -> Count:
-    return Count(divisions=prod(out), bytes=_moved(item, out, *sides))
-
-
-def _exp(step: Step, convention: Convention, item: int, out: ops.Shape, matrix: ops.Shape) -> Count:
-    return Count(exponentials=prod(out), bytes=_moved(item, out, matrix))
-
-
-def _sums(step: Step, convention: Convention, item: int, out: ops.Shape, matrix: ops.Shape) -> Count:
+def _sums(step: Step, convention: Convention, out: ops.Shape, matrix: ops.Shape) -> Count:
     entries, sums = prod(matrix), prod(out)
-    return Count(additions=entries if convention.first_term else entries - sums, bytes=_moved(item, out, matrix))
+    return Count(additions=entries if convention.first_term else entries - sums)
 
 
-def _maxima(step: Step, convention: Convention, item: int, out: ops.Shape, *parts: ops.Shape) -> Count:
-    return Count(bytes=_moved(item, out, *parts))
-
-
-def _softmax(step: Step, convention: Convention, item: int, out: ops.Shape, scores: ops.Shape) -> Count:
+def _softmax(step: Step, convention: Convention, out: ops.Shape, scores: ops.Shape) -> Count:
     assert isinstance(step.op, ops.Softmax)
     entries = prod(out)
-    batches = prod(out[:-2])
-    sums = batches * {-1: out[-2], -2: out[-1], None: 1}[step.op.axis]
+    sums = prod(out[:-2]) * {-1: out[-2], -2: out[-1], None: 1}[step.op.axis]
     each = {-1: out[-1], -2: out[-2], None: out[-1] * out[-2]}[step.op.axis]
-    return Count(
-        additions=entries if convention.first_term else sums * (each - 1),
-        divisions=entries,
-        exponentials=entries,
-        bytes=_moved(item, out, scores),
-    )
+    additions = entries if convention.first_term else sums * (each - 1)
+    return Count(additions=additions, divisions=entries, exponentials=entries)
 
 
-def _join(step: Step, convention: Convention, item: int, out: ops.Shape, *parts: ops.Shape) -> Count:
-    return Count(bytes=2 * item * prod(out))
-
-
-def _moved(item: int, *matrices: ops.Shape) -> ops.Size:
-    return item * sum(prod(shape) for shape in matrices)
-
-
+LOOKING = (ops.Given, ops.Constant, ops.Transpose, ops.Split, ops.Rows)  # nothing is read or written
 COUNTS: Mapping[type[ops.Op], Callable[..., Count]] = {
     ops.Given: _nothing,
     ops.MatMul: _matmul,
     ops.Transpose: _nothing,
-    ops.Divide: _divide,
+    ops.Divide: lambda step, convention, out, scores: Count(divisions=prod(out)),
     ops.Add: _add,
     ops.Softmax: _softmax,
     ops.Split: _nothing,
-    ops.Join: _join,
+    ops.Join: _nothing,
     ops.Constant: _nothing,
-    ops.Multiply: _multiply,
+    ops.Multiply: lambda step, convention, out, left, right: Count(multiplications=prod(out)),
     ops.Subtract: _add,
-    ops.DivideBy: _divide_by,
-    ops.Exp: _exp,
+    ops.DivideBy: lambda step, convention, out, left, right: Count(divisions=prod(out)),
+    ops.Exp: lambda step, convention, out, matrix: Count(exponentials=prod(out)),
     ops.Sums: _sums,
-    ops.Maxima: _maxima,
+    ops.Maxima: _nothing,
     ops.Rows: _nothing,
-    ops.Stack: _join,
+    ops.Stack: _nothing,
 }

@@ -43,18 +43,10 @@ def came_from(step: Step, row: int, column: int, inputs: Sequence[Matrix]) -> Ca
     return ENTRIES[type(step.op)](step, row, column, *inputs)
 
 
-def _given(step: Step, row: int, column: int) -> CameFrom:
-    return (), ()
-
-
 def _matmul(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> CameFrom:
     inner = range(len(right))
     terms = tuple((left[row][k], right[k][column]) for k in inner)
     return terms, tuple(place for k in inner for place in ((0, row, k), (1, k, column)))
-
-
-def _transpose(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
-    return _moved(matrix, (0, column, row))
 
 
 def _divide(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
@@ -78,11 +70,6 @@ def _sums(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
 def _maxima(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
     places = tuple((number, row, j) for number, part in enumerate(parts) for j in range(len(part[0])))
     return tuple((parts[number][i][j],) for number, i, j in places), places
-
-
-def _rows(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
-    assert isinstance(step.op, ops.Rows)
-    return _moved(matrix, (0, step.op.start + row, column))
 
 
 def _stack(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
@@ -122,21 +109,21 @@ def _moved(matrix: Matrix, place: Place) -> CameFrom:
 
 
 ENTRIES: Mapping[type[ops.Op], Callable[..., CameFrom]] = {
-    ops.Given: _given,
+    ops.Given: lambda step, row, column: ((), ()),
     ops.MatMul: _matmul,
-    ops.Transpose: _transpose,
+    ops.Transpose: lambda step, row, column, matrix: _moved(matrix, (0, column, row)),
     ops.Divide: _divide,
     ops.Add: _by_entry,
     ops.Softmax: _softmax,
     ops.Split: _split,
     ops.Join: _join,
-    ops.Constant: _given,
+    ops.Constant: lambda step, row, column: ((), ()),
     ops.Multiply: _by_entry,
     ops.Subtract: _by_entry,
     ops.DivideBy: _by_entry,
     ops.Exp: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
     ops.Sums: _sums,
     ops.Maxima: _maxima,
-    ops.Rows: _rows,
+    ops.Rows: lambda step, row, column, matrix: _moved(matrix, (0, step.op.start + row, column)),
     ops.Stack: _stack,
 }

@@ -5,7 +5,7 @@ form, and the reading says that instead of guessing.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -97,14 +97,6 @@ def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
     return Moments(scores.mean / by, sympy.simplify(scores.variance / by**2), scores.sources)
 
 
-def _add(draws: Draws, step: Step, *terms: Moments) -> Moments:
-    return reduce(partial(_sum, 1), terms)
-
-
-def _subtract(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
-    return _sum(-1, left, right)
-
-
 def _sum(sign: int, left: Moments, right: Moments) -> Moments:
     sources = left.sources | right.sources
     shared: Prose = ("both terms are made of one input",) if left.sources & right.sources else ()
@@ -141,11 +133,6 @@ def _without(what: str) -> Callable[..., Moments]:
     return rule
 
 
-def _constant(draws: Draws, step: Step) -> Moments:
-    assert isinstance(step.op, ops.Constant)
-    return Moments(as_sympy(step.op.value), sympy.S.Zero, independent=True)
-
-
 def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
     # Unmasked keys that are drawn alike each get, by symmetry, the same share of the weight on average.
     alike = not scores.why_not and step.inputs[0].role != "masked"
@@ -155,13 +142,7 @@ def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
 
 def _same(draws: Draws, step: Step, first: Moments, *others: Moments) -> Moments:
     """Moving entries about changes no entry's moments; joined heads are drawn alike."""
-    return Moments(
-        first.mean,
-        first.variance,
-        first.sources.union(*(other.sources for other in others)),
-        first.independent,
-        first.why_not,
-    )
+    return replace(first, sources=first.sources.union(*(other.sources for other in others)))
 
 
 MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
@@ -169,13 +150,13 @@ MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
     ops.MatMul: _matmul,
     ops.Transpose: _same,
     ops.Divide: _divide,
-    ops.Add: _add,
+    ops.Add: lambda draws, step, *terms: reduce(partial(_sum, 1), terms),
     ops.Softmax: _softmax,
     ops.Split: _same,
     ops.Join: _same,
-    ops.Constant: _constant,
+    ops.Constant: lambda draws, step: Moments(as_sympy(step.op.value), sympy.S.Zero, independent=True),
     ops.Multiply: _multiply,
-    ops.Subtract: _subtract,
+    ops.Subtract: lambda draws, step, left, right: _sum(-1, left, right),
     ops.DivideBy: _without("a quotient"),
     ops.Exp: _without("an exponential"),
     ops.Sums: _sums,

@@ -54,10 +54,6 @@ def _matmul(step: Step, left: ops.Shape, right: ops.Shape) -> ops.Shape:
     return (*_batches(step, left, right), left[-2], right[-1])
 
 
-def _transpose(step: Step, shape: ops.Shape) -> ops.Shape:
-    return (*shape[:-2], shape[-1], shape[-2])
-
-
 def _same(step: Step, shape: ops.Shape) -> ops.Shape:
     return shape
 
@@ -85,11 +81,6 @@ def _by_entry(step: Step, left: ops.Shape, right: ops.Shape) -> ops.Shape:
             f"entry. Make {b} {shape_text(left[-2:])}, or a column {shape_text((left[-2], 1))}."
         )
     return (*_batches(step, left, right), *left[-2:])
-
-
-def _sums(step: Step, shape: ops.Shape) -> ops.Shape:
-    assert isinstance(step.op, ops.Sums)
-    return (*shape[:-1], 1) if step.op.axis == -1 else (*shape[:-2], 1, shape[-1])
 
 
 def _maxima(step: Step, first: ops.Shape, *others: ops.Shape) -> ops.Shape:
@@ -156,7 +147,7 @@ def _batches(step: Step, left: ops.Shape, right: ops.Shape) -> ops.Shape:
 SHAPES: Rules[ops.Shape] = {
     ops.Given: _given,
     ops.MatMul: _matmul,
-    ops.Transpose: _transpose,
+    ops.Transpose: lambda step, shape: (*shape[:-2], shape[-1], shape[-2]),
     ops.Divide: _same,
     ops.Add: _add,
     ops.Softmax: _same,
@@ -167,7 +158,7 @@ SHAPES: Rules[ops.Shape] = {
     ops.Subtract: _by_entry,
     ops.DivideBy: _by_entry,
     ops.Exp: _same,
-    ops.Sums: _sums,
+    ops.Sums: lambda step, shape: (*shape[:-1], 1) if step.op.axis == -1 else (*shape[:-2], 1, shape[-1]),
     ops.Maxima: _maxima,
     ops.Rows: _rows,
     ops.Stack: _stack,

@@ -40,11 +40,6 @@ def named(step: Step, shape: ops.Shape, notation: Notation = PLAIN) -> SymbolMat
     )
 
 
-def _given(step: Step) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Given)
-    return named(step, step.op.shape)
-
-
 def _matmul(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:
     columns = [*zip(*right, strict=True)]
     return tuple(
@@ -59,11 +54,6 @@ def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
     return tuple(tuple(s / number for s in row) for row in scores)
 
 
-def _softmax(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Softmax)
-    return by_line(_shares, step.op.axis, _exp(step, scores))
-
-
 def _exp(step: Step, matrix: SymbolMatrix) -> SymbolMatrix:
     return tuple(tuple(map(sympy.exp, row)) for row in matrix)
 
@@ -75,11 +65,11 @@ def _shares(row: Sequence[Any]) -> tuple[Any, ...]:
 
 SYMBOLS: Rules[SymbolMatrix] = {
     **MOVING,
-    ops.Given: _given,
+    ops.Given: lambda step: named(step, step.op.shape),
     ops.MatMul: _matmul,
     ops.Divide: _divide,
     ops.Add: lambda step, *terms: reduce(partial(by_entry, operator.add), terms),
-    ops.Softmax: _softmax,
+    ops.Softmax: lambda step, scores: by_line(_shares, step.op.axis, _exp(step, scores)),
     ops.Constant: lambda step: filled(step.op.shape, as_sympy(step.op.value)),
     ops.Multiply: lambda step, left, right: by_entry(operator.mul, left, right),
     ops.Subtract: lambda step, left, right: by_entry(operator.sub, left, right),

@@ -37,12 +37,6 @@ def _softmax(step: Step, scores: Array) -> Array:
     return weights
 
 
-def _split(step: Step, wide: Array) -> Array:
-    assert isinstance(step.op, ops.Split)
-    assert isinstance(step.op.of, int)
-    return np.split(wide, step.op.of, axis=-1)[step.op.part]
-
-
 def _subtract(step: Step, left: Array, right: Array) -> Array:
     """−∞ less anything is −∞, −∞ included."""
     less: Array = np.subtract(left, right, out=np.full(left.shape, -np.inf), where=~np.isneginf(left))
@@ -61,7 +55,7 @@ VALUES: Rules[Array] = {
     ops.Divide: _divide,
     ops.Add: lambda step, *terms: sum(terms),
     ops.Softmax: _softmax,
-    ops.Split: _split,
+    ops.Split: lambda step, wide: np.split(wide, step.op.of, axis=-1)[step.op.part],
     ops.Join: lambda step, *parts: np.concatenate(parts, axis=-1),
     ops.Constant: lambda step: np.full(step.op.shape, to_float(step.op.value)),
     ops.Multiply: lambda step, left, right: left * right,
