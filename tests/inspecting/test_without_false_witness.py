@@ -47,6 +47,29 @@ def test_what_is_wrong_never_agrees_and_is_named_where_it_has_a_name(target: Any
     assert found.tags == ((tag,) if tag else ())
 
 
+class _Mixed(wrong_torch.Layer):
+    """The second half of each head changes places with the next head's on the way out: nobody's mistake."""
+
+    def merge(self, x: Any) -> Any:
+        return super().merge(torch.cat((x[..., :3], x.roll(1, dims=1)[..., 3:]), dim=-1))
+
+
+@pytest.mark.parametrize(
+    ("target", "step"),
+    [
+        (wrong_numpy.times_the_root, "scaled"),
+        (wrong_torch.ValuesForKeys, "scores"),
+        (wrong_torch.HeadsGroupedInTurn, "scores"),
+        (wrong_torch.SoftmaxOverHeads, "weights"),
+        (_Mixed, "joined"),
+    ],
+)
+def test_the_step_that_is_named_is_the_first_that_differs(target: Any, step: str) -> None:
+    found = inspect(target)
+    assert (found.verdict, found.first_difference) == ("disagrees", step)
+    assert f"The first step that can be told apart is {step}." in str(found)
+
+
 def test_layouts_and_packings_are_told() -> None:
     told = {name: inspect(getattr(right_numpy, name)).convention for name in right_numpy.AGREE[2:6]}
     assert [text.split("numpy, ")[1] for text in told.values()] == [

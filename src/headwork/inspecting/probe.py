@@ -15,10 +15,11 @@ from typing import Any
 from headwork.inspecting.building import CONFIGS, HEADS, built, heads_of, is_layer, parameters_asked
 from headwork.inspecting.calling import Caller, callers
 from headwork.inspecting.corners import CORNERS
+from headwork.inspecting.differing import first_difference
 from headwork.inspecting.doubts import doubts
 from headwork.inspecting.layouts import CaseSizes
 from headwork.inspecting.sandbox import Emit, described, one_thread
-from headwork.inspecting.showing import first_difference, smallest
+from headwork.inspecting.smallest import smallest
 from headwork.inspecting.trial import Trial
 
 LAYER = CaseSizes(tokens=5, keys=5, d_k=6, d_v=6, heads=4, batch=3)  # and d_model = 24, kv_heads = 2

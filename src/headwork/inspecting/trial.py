@@ -72,12 +72,22 @@ class Trial:
 
     def look_for_two(self) -> None:
         """Two mistakes at once: many, so only where nothing else was found."""
-        for last, handed, _, causal in self.fits()[:2]:
+        causal = not self.masked and not self._first_reads_last()
+        for last, handed, _, _ in [fit for fit in self.fits() if fit[3] == causal][:1]:
             pairs = Variants(last, PREDICTED).pairs()
             both = ["+".join(tags) for tags, graph in pairs if same(self.answer, graph.predict(last, handed))]
             if both:
                 self.verdict, self.tags, self.causal = "mistake", list(dict.fromkeys(both)), causal
-                return
+
+    def _first_reads_last(self) -> bool:
+        """Whether the last token, or key, makes a difference to the first token."""
+        case = dict(self.case)
+        for role in ("X", "K", "V"):
+            if role in case:
+                case[role] = case[role].copy()
+                case[role][..., -1, :] += 1.0
+        answer = self.caller(case, self.heads)
+        return answer.shape != self.answer.shape or not same(answer[..., 0, :], self.answer[..., 0, :])
 
     def with_mask(self) -> "Trial | None":
         """The same function with a mask: in the first form in which it agrees, else in the first that has a name."""
