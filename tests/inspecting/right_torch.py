@@ -330,6 +330,23 @@ class RelativePositions(nn.Module):
         return out
 
 
+class MatrixForEveryHead(nn.Module):
+    """Parameters head by head, (heads, d_model, d_k), biases too."""
+
+    def __init__(self, cfg: Any) -> None:
+        super().__init__()
+        heads, d, k = cfg.n_heads, cfg.d_model, cfg.d_head
+        self.W_Q, self.W_K, self.W_V = (nn.Parameter(torch.randn(heads, d, k) * 0.2) for _ in range(3))
+        self.b_Q, self.b_K, self.b_V = (nn.Parameter(torch.randn(heads, k)) for _ in range(3))
+        self.W_O, self.b_O = nn.Parameter(torch.randn(heads, k, d) * 0.2), nn.Parameter(torch.randn(d))
+
+    def forward(self, x: Tensor) -> Tensor:
+        pairs = ((self.W_Q, self.b_Q), (self.W_K, self.b_K), (self.W_V, self.b_V))
+        q, k, v = (torch.einsum("bpd,hdk->bphk", x, w) + b for w, b in pairs)
+        pattern = (torch.einsum("bqhk,bphk->bhqp", q, k) / q.shape[-1] ** 0.5).softmax(-1)
+        return torch.einsum("bphk,bhqp,hkd->bqd", v, pattern, self.W_O) + self.b_O
+
+
 class AsksForMore(nn.Module):
     """Lengths of sequences that nobody hands over."""
 
@@ -362,7 +379,14 @@ instance = nn.MultiheadAttention(24, 3)  # (tokens, batch, d), as it is by defau
 
 AGREE = (
     *("FusedCausal", "ListOfLinears", "ImageModels", "EncoderAttention", "ListOfHeads", "FromABook", "BareParameters"),
-    *("KeysAndValuesTogether", "WidthBeforeHeads", "HeadByHeadPacking", "SequenceFirst", "GroupedHeads"),
+    *(
+        "KeysAndValuesTogether",
+        "WidthBeforeHeads",
+        "HeadByHeadPacking",
+        "SequenceFirst",
+        "GroupedHeads",
+        "MatrixForEveryHead",
+    ),
     *("with_softmax_and_mask", "eager", "instance"),
 )
 UNDECIDED = ("EncoderSelfAttention", "RotaryPositions", "WithResidualAndNorm", "RelativePositions", "AsksForMore")

@@ -15,7 +15,7 @@ import numpy as np
 from headwork.readings.values import Array
 
 _FILLER = re.compile(
-    "weight|bias|kernel|projection|proj|linear|layer|lin|attention|attn|self|heads|head|mha|matrix|dense|fc|to|w"
+    "params|weights|weight|bias|kernel|projection|proj|linear|layer|lin|attention|attn|self|heads|head|mha|matrix|dense|fc|to|w"
 )
 _ROLES = {
     **dict.fromkeys(("q", "qs", "query", "queries"), "Q"),
@@ -53,7 +53,7 @@ class Parameter:
 
     @property
     def bias(self) -> bool:
-        return self.array.ndim == 1
+        return self.array.ndim == 1 or re.search(r"(^|[._])b_?[qkvo]$", self.name.lower()) is not None
 
 
 @dataclass(frozen=True)
