@@ -157,10 +157,12 @@ class TableOfParameters:
     def __init__(self, d_model: int, n_heads: int) -> None:
         rng = np.random.default_rng(0)
         self.n_heads = n_heads
-        self.params = {name: rng.normal(size=(d_model, d_model)) / 5 for name in ("wq", "wk", "wv", "wo")}
+        self.params: dict[str, Any] = {
+            name: rng.normal(size=(d_model, d_model)) / 5 for name in ("wq", "wk", "wv", "wo")
+        }
 
     def __call__(self, x: Any) -> Any:
-        return np.stack([functional_layer(item, *self.params.values(), self.n_heads) for item in x])
+        return np.stack([functional_layer(item, **self.params, n_heads=self.n_heads) for item in x])
 
 
 AGREE = (

@@ -72,12 +72,13 @@ class Trial:
 
     def look_for_two(self) -> None:
         """Two mistakes at once: many, so only where nothing else was found."""
-        causal = not self.masked and not self._first_reads_last()
-        for last, handed, _, _ in [fit for fit in self.fits() if fit[3] == causal][:1]:
+        open_to_all = self.masked or self._first_reads_last()  # then it is not causal
+        for last, handed, _, causal in self.fits()[: 1 if open_to_all else 2]:
             pairs = Variants(last, PREDICTED).pairs()
             both = ["+".join(tags) for tags, graph in pairs if same(self.answer, graph.predict(last, handed))]
             if both:
                 self.verdict, self.tags, self.causal = "mistake", list(dict.fromkeys(both)), causal
+                return
 
     def _first_reads_last(self) -> bool:
         """Whether the last token, or key, makes a difference to the first token."""
