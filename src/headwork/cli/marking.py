@@ -28,8 +28,9 @@ def mark(
     context: typer.Context,
     sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name, a path, or a class's folder.")],
     answers: Annotated[
-        list[Path], typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, or folders or zips.")
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, or folders or zips."),
+    ] = None,
     format: Annotated[
         str | None, typer.Option(help="text, html, md, pdf, tex, json, gradescope; csv and class for a class.")
     ] = None,
@@ -43,22 +44,43 @@ def mark(
         Path | None, typer.Option(help="A CSV from Canvas, Moodle or Gradescope, to fill with points.")
     ] = None,
     column: Annotated[str | None, typer.Option(help="Its column; the sheet's title unless given.")] = None,
+    overrides: Annotated[
+        Path | None, typer.Option(help="Points set by hand: a CSV with student, part, score, reason.")
+    ] = None,
+    since: Annotated[
+        Path | None, typer.Option(help="An earlier --format csv: who changes, instead of the marks.")
+    ] = None,
+    template: Annotated[bool, typer.Option("--template", help="The empty file of answers instead.")] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=256, help="Processes that mark; all cores for many students.")
     ] = None,
 ) -> None:
     """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
     _refuse(context)
-    chosen = _chosen(format, output) if pages is None else _chosen_pages(format)
+    chosen = _chosen_page(format, output) if since or pages else "text" if template else _chosen(format, output)
+    if template:
+        from headwork.marking.template import template_toml
+        from headwork.sheets.load import load
+
+        write([template_toml(load(sheet))], output)
+        return
+    if not answers:
+        raise HeadworkError("whose answers? Give the files, or --template for an empty one")
     from headwork.marking.class_marker import ClassMarker, load_class
     from headwork.marking.pool import WORTH_IT, cores, marked
 
-    sheets = load_class(sheet)
+    sheets = load_class(sheet, overrides)
     first = ClassMarker(sheets).first.sheet
     number = sum(map(_how_many, answers))
     students = _with_progress(_students(answers, first), number)
     jobs = jobs or (cores() if number >= WORTH_IT else 1)
     marks = marked(sheets, students, jobs, with_working=chosen in PAGES)
+    if since is not None:
+        from headwork.marking.changes import changes_blocks
+        from headwork.render.save import streamed
+
+        write(streamed(PAGES[chosen], changes_blocks(first.title, since, marks)), output)
+        return
     if gradebook is not None:
         from headwork.marking.gradebook import fill
 
@@ -89,6 +111,11 @@ def _chosen(format: str | None, output: Path | None) -> str:
 def _refuse(context: typer.Context) -> None:
     """What would be ignored, option by option."""
     asked = given(context)
+    if "template" in asked:
+        others = context.params.keys() - {"sheet", "output", "template"}
+        refuse(context, others, "--template writes an empty file of answers, and marks nothing")
+    if "since" in asked:
+        refuse(context, ["pages", "gradebook"], "--since says who changes; leave it out")
     if "pages" in asked:
         refuse(context, ["output"], "--pages writes a folder and --output a file; choose one of the two")
     if "gradebook" in asked:
@@ -97,8 +124,10 @@ def _refuse(context: typer.Context) -> None:
         refuse(context, ["column"], "it names the column of a gradebook; add --gradebook")
 
 
-def _chosen_pages(format: str | None) -> str:
-    """The format of pages to hand back."""
+def _chosen_page(format: str | None, output: Path | None) -> str:
+    """The format of a page: to hand back, or of who changes."""
+    if output is not None:
+        format = _chosen(format, output)
     if format is not None and format not in PAGES:
         raise HeadworkError(f"a page to hand back is not written as '{format}'; choose from {', '.join(PAGES)}")
     return format or "html"

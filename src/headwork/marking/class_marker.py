@@ -1,7 +1,7 @@
 """A class: whose sheet is whose, and each marked on their own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from headwork.marking.graders.family import Family
 from headwork.marking.mark import Marker
 from headwork.marking.marks import AnswerMark, Marks, no_working
 from headwork.marking.one_file import Answers
+from headwork.marking.overrides import OVERRIDES, Overrides, overridden, read_overrides
 from headwork.marking.roster import ROSTER, read_roster
 from headwork.sheets.load import parse_sheet, sheet_text
 from headwork.working import Arithmetic
@@ -25,6 +26,7 @@ class ClassOf:
 
     texts: Mapping[str, str]
     roster: Mapping[str, str] | None = None  # id or name, in small letters → sheet
+    overrides: Overrides = field(default_factory=dict)
 
     def sheet_for(self, student: str) -> str | None:
         """The name of the student's sheet; None for who is not on the roster."""
@@ -34,8 +36,16 @@ class ClassOf:
         return self.roster.get(known) or self.roster.get(known.partition("@")[0])
 
 
-def load_class(source: str | Path) -> ClassOf:
-    """One sheet for everybody, by name or path, or a folder with one for each."""
+def load_class(source: str | Path, overrides: Path | None = None) -> ClassOf:
+    """One sheet for everybody, by name or path, or a folder with one for each; with points set by hand, from a file
+    that is named or lies in the folder."""
+    sheets, beside = _load(source), Path(source) / OVERRIDES
+    if overrides is None and beside.is_file():
+        overrides = beside
+    return sheets if overrides is None else replace(sheets, overrides=read_overrides(overrides))
+
+
+def _load(source: str | Path) -> ClassOf:
     path = Path(source)
     if not path.is_dir():
         return ClassOf({str(source): sheet_text(source)})
@@ -67,7 +77,7 @@ class ClassMarker:
         if name is None:
             known = f"'{answers.student[:40]}' is not on the {ROSTER} of this class, so there is no sheet to mark"
             return self.first.mark(Answers(answers.student, unreadable=answers.unreadable or known))
-        return self.marker(name).mark(answers)
+        return overridden(self.marker(name).mark(answers), self.sheets.overrides)
 
 
 def settled(marks: Marks, with_working: bool) -> Marks:

@@ -1,6 +1,7 @@
 """Marking: a sheet made ready, a student's answers in, points out."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +11,7 @@ from headwork.marking.answered import Answered
 from headwork.marking.answers import Answers, one_student
 from headwork.marking.following import Earlier
 from headwork.marking.judging import Judge
-from headwork.marking.marks import Marks, PartMark
+from headwork.marking.marks import AnswerMark, Marks, PartMark
 from headwork.marking.rules import MarkingRules
 from headwork.marking.symbolic import mark_symbolic
 from headwork.marking.truth import Truth
@@ -89,9 +90,19 @@ class ProblemMarker:
             marks = [self.judge.judged(truth, question, answered, earlier) for question in truth.asked]
         else:
             marks = [mark_symbolic(part.kind, question, answered, self.ready) for question in truth.asked]
+        marks = self._credited(marks)
         asked = ", ".join(question.name for question in truth.asked)
         notes = tuple(f"'{name[:40]}' is not asked for; asked are {asked}" for name in answered.left_over()[:5])
         most = self.rules.points_of(part.label)
         entries = sum(mark.entries for mark in marks)
         score = most * sum((mark.right for mark in marks), Fraction(0)) / entries if entries else Fraction(0)
         return PartMark(prefix + part.label, score, most, tuple(marks), notes)
+
+    def _credited(self, marks: list[AnswerMark]) -> list[AnswerMark]:
+        """What a sheet that gives no credit for single entries takes away."""
+        whole = [mark.verdict in ("right", "follows") for mark in marks]
+        if self.rules.credit == "entry" or all(whole):
+            return marks
+        if self.rules.credit == "part":
+            whole = [False] * len(marks)
+        return [mark if kept else replace(mark, right=Fraction(0)) for mark, kept in zip(marks, whole, strict=True)]

@@ -46,7 +46,7 @@ def from_table(table: Mapping[str, Any], student: str) -> Answers:
     parts: dict[str, Mapping[str, Any]] = {}
     for key, value in table.items():
         if key == "student" and isinstance(value, str):
-            student = value[:100]
+            student = value.strip()[:100] or student
         elif not isinstance(value, Mapping):
             raise HeadworkError(f"holds '{str(key)[:40]}' outside a part; put it under [a] or another part's label")
         elif str(key).isdecimal() and value and all(isinstance(v, Mapping) for v in value.values()):

@@ -16,6 +16,7 @@ from headwork.errors import HeadworkError
 from headwork.marking.class_marker import ClassMarker, ClassOf, settled
 from headwork.marking.marks import Marks
 from headwork.marking.one_file import Answers
+from headwork.marking.overrides import known_as
 
 AT_ONCE = 25  # students sent together
 WAITING = 3  # such groups for every process
@@ -28,7 +29,16 @@ def cores() -> int:
 
 
 def marked(sheets: ClassOf, students: Iterable[Answers], jobs: int, with_working: bool) -> Iterator[Marks]:
-    """Everybody's marks, in order."""
+    """Everybody's marks, in order. Points set by hand for nobody are told at the end, when everybody is marked."""
+    waiting = set(sheets.overrides)
+    for marks in _marked(sheets, students, jobs, with_working):
+        waiting.discard(known_as(marks.student))
+        yield marks
+    if waiting:
+        raise HeadworkError(f"points are set by hand for '{min(waiting)[:40]}', who handed in nothing; all were marked")
+
+
+def _marked(sheets: ClassOf, students: Iterable[Answers], jobs: int, with_working: bool) -> Iterator[Marks]:
     today = date.today()
     if jobs == 1:
         marker = ClassMarker(sheets, today)

@@ -3,6 +3,7 @@
 [marking]
 tolerance = "last-place"     # see headwork.marking.tolerance
 points = { a = 3, b = "1/2" }  # 1 for every part that is not named
+credit = "entry"             # for every right entry; "matrix": for whole answers; "part": for a part all right
 penalty = "1/10"             # share of an answer's points lost for every wrong answer it carries on
 shape = true                 # whether a wrong shape is told the right one
 working_from = 2026-12-01    # the working of wrong entries is held back until this day
@@ -20,7 +21,8 @@ from headwork.errors import HeadworkError
 from headwork.marking.tolerance import Tolerance
 from headwork.numbers.parse import parse_number
 
-_KEYS = ("tolerance", "points", "penalty", "shape", "working_from")
+CREDIT = ("entry", "matrix", "part")
+_KEYS = ("tolerance", "points", "credit", "penalty", "shape", "working_from")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class MarkingRules:
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     points: Mapping[str, Fraction] = field(default_factory=dict)
+    credit: str = "entry"
     penalty: Fraction = Fraction(0)
     shape: bool = False
     working_from: date | None = None
@@ -46,6 +49,9 @@ class MarkingRules:
             raise HeadworkError("[marking] points must be a table from labels to numbers, such as { a = 3 }")
         if stray := [label for label in points if label not in labels]:
             raise HeadworkError(f"[marking] points names part '{stray[0][:40]}'; there is {', '.join(labels)}")
+        credit = table.get("credit", "entry")
+        if credit not in CREDIT:
+            raise HeadworkError(f"[marking] credit = {str(credit)[:40]} is none of {', '.join(CREDIT)}")
         shape, day = table.get("shape", False), table.get("working_from")
         if not isinstance(shape, bool):
             raise HeadworkError("[marking] shape is true or false")
@@ -54,6 +60,7 @@ class MarkingRules:
         return cls(
             Tolerance.read(str(table.get("tolerance", "last-place"))),
             {label: _share("points", number, None) for label, number in points.items()},
+            credit,
             _share("penalty", table.get("penalty", 0), 1),
             shape,
             day,

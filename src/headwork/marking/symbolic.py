@@ -59,4 +59,4 @@ def _operations(raw: Any, names: list[str]) -> dict[str, str]:
         raise Malformed(f"must be a table of {', '.join(COUNTED)}, such as {{ {names[0]} = 'n*d' }}")
     if unknown := [name for name in raw if name not in COUNTED]:
         raise Malformed(f"holds '{str(unknown[0])[:40]}'; counted are {', '.join(COUNTED)}")
-    return {name: str(size) for name, size in raw.items()}
+    return {name: str(size) for name, size in raw.items() if not is_blank(size)}

@@ -44,8 +44,8 @@ class Malformed(HeadworkError):
 
 def is_blank(value: Any) -> bool:
     """Nothing, an empty text, or a table of such."""
-    if isinstance(value, list):
-        return all(is_blank(entry) for entry in value)
+    if isinstance(value, list | dict):
+        return all(is_blank(entry) for entry in (value.values() if isinstance(value, dict) else value))
     return _empty(value)
 
 
