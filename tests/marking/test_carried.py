@@ -147,6 +147,18 @@ def test_every_answer_that_carries_a_slip_on_pays_the_penalty() -> None:
     assert [float(answer.right) for answer in marks] == [3, 3, 3]
 
 
+def test_what_follows_from_a_slip_is_not_called_rounded() -> None:
+    """One product is 6 for 5; 6 / 2 = 3, which is also 2.5 rounded too early."""
+    sheet = parse_sheet(
+        'formula = "scaled_dot_product"\nplaces = 2\n[given]\nQ = [[2, 0, 1, 1], [0, 2, 1, 0]]\n'
+        "K = [[2, 1, 0, 1], [0, 2, 2, 0]]\nV = [[10, 0], [0, 10]]\n"
+        '[[part]]\nlabel = "a"\nfind = ["scores", "scaled"]\n',
+        "test",
+    )
+    scores, scaled = answers_of(mark(sheet, {"a": {"scores": "6 2; 2 6", "scaled": "3 1; 1 3"}}))
+    assert (scores.tags, scaled.verdict, scaled.tags) == (("one-entry",), "follows", ())
+
+
 def test_who_turns_back_to_the_right_numbers_is_right() -> None:
     """The slip was one of copying: what is worked after it is right, and so is what follows from that."""
     right = "0.73 0.27; 0.73 0.27"

@@ -107,8 +107,9 @@ class Diagnosis(Variants[Floats]):
     def told(
         self, key: Any, found: Found, answer: Floats, within: Floats, right: Floats, handed: Mapping[Step, Floats]
     ) -> list[Tags]:
-        """The single mistakes that predict the answer."""
-        return self.table(key, found, comparable(right), handed, 1).fitting(comparable(answer), within)
+        """The single mistakes that predict the answer. Rounding is none that later answers follow from."""
+        fitting = self.table(key, found, comparable(right), handed, 1).fitting(comparable(answer), within)
+        return [tags for tags in fitting if tags != EARLY_ROUNDING]
 
     def _from_own(
         self,
