@@ -14,7 +14,7 @@ from headwork.notation import PLAIN
 from headwork.numbers.surd import Real, Surd
 from headwork.readings.exact import Entry, Hidden, Matrix
 
-AXES = {-1: 1, -2: 2, None: 0}
+AXES = {-1: 1, -2: 2, None: 0}  # as `stack.mac` numbers them; so are the rules below
 
 
 def maxima(last: Step, handed: Mapping[Step, str]) -> str:
@@ -68,7 +68,7 @@ def _divide(step: Step, scores: str) -> str:
     return f"hw_divide({scores},float({f'sqrt({by.of})' if isinstance(by, ops.Root) else real(by)}))"
 
 
-def _axis(rule: str) -> Callable[[Step, str], str]:
+def _axis(rule: int) -> Callable[[Step, str], str]:
     def along(step: Step, scores: str) -> str:
         assert isinstance(step.op, ops.Softmax | Share)
         return f"hw_along({rule},{scores},{AXES[step.op.axis]})"
@@ -91,7 +91,7 @@ def _later(step: Step, mask: str) -> str:
 def _constant(step: Step) -> str:
     assert isinstance(step.op, ops.Constant)
     rows, columns = step.op.shape
-    return f"hw_table(lambda([hw_i,hw_j],float({real(step.op.value)})),{rows},{columns})"
+    return f"hw_const(float({real(step.op.value)}),{rows},{columns})"
 
 
 def _sums(step: Step, matrix: str) -> str:
@@ -107,10 +107,10 @@ def _some_rows(step: Step, matrix: str) -> str:
 def _less_maximum(step: Step, scores: str) -> str:
     assert isinstance(step.op, LessMaximum)
     lines = f"transpose({scores})" if step.op.of == "columns" else scores
-    return f"hw_each(hw_less,{scores},transpose(hw_tops({lines})))"
+    return f"hw_each(3,{scores},transpose(hw_tops({lines})))"
 
 
-def _entry_by_entry(rule: str) -> Callable[..., str]:
+def _entry_by_entry(rule: int) -> Callable[..., str]:
     return lambda step, *parts: reduce(lambda left, right: f"hw_each({rule},{left},{right})", parts)
 
 
@@ -119,22 +119,22 @@ MAXIMA: Rules[str] = {
     ops.MatMul: lambda step, left, right: f"hw_dot({left},{right})",
     ops.Transpose: lambda step, matrix: f"transpose({matrix})",
     ops.Divide: _divide,
-    ops.Add: _entry_by_entry("hw_plus"),
-    ops.Softmax: _axis("hw_soft"),
+    ops.Add: _entry_by_entry(1),
+    ops.Softmax: _axis(1),
     ops.Split: _split,
     ops.Join: lambda step, *parts: f"hw_join([{','.join(parts)}])",
     ops.Constant: _constant,
-    ops.Multiply: _entry_by_entry("hw_times"),
-    ops.Subtract: _entry_by_entry("hw_less"),
-    ops.DivideBy: _entry_by_entry("hw_over"),
+    ops.Multiply: _entry_by_entry(2),
+    ops.Subtract: _entry_by_entry(3),
+    ops.DivideBy: _entry_by_entry(4),
     ops.Exp: lambda step, matrix: f"hw_power({matrix})",
     ops.Sums: _sums,
     ops.Maxima: lambda step, *parts: f"hw_tops(hw_join([{','.join(parts)}]))",
     ops.Rows: _some_rows,
     ops.Stack: lambda step, *parts: f"hw_stack([{','.join(parts)}])",
-    ZeroHidden: _entry_by_entry("hw_zeroed"),
-    HideOthers: _entry_by_entry("hw_others"),
-    Share: _axis("hw_share"),
+    ZeroHidden: _entry_by_entry(5),
+    HideOthers: _entry_by_entry(6),
+    Share: _axis(2),
     LaterRow: _later,
     LessMaximum: _less_maximum,
 }
