@@ -24,19 +24,18 @@ PLACES = 4  # two more than are asked for
 Parts = dict[str, dict[str, Any]]
 
 
-def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None) -> Parts:
-    """Every answer to four places, each worked out from the ones before it as they were written down."""
+def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None, places: int = PLACES) -> Parts:
+    """Every answer, each worked out from the ones before it as they were written down."""
     marker = Marker(sheet)
     parts: Parts = {}
     for number, problem in enumerate(marker.problems, 1):
         prefix = f"{number}." if len(marker.problems) > 1 else ""
-        slip_here = slip
-        for label, name, written in _worked(problem, slip_here, mistake):
-            parts.setdefault(prefix + label, {})[name] = [[_text(x) for x in row] for row in written]
+        for label, name, written in _worked(problem, slip, mistake, places):
+            parts.setdefault(prefix + label, {})[name] = [[_text(x, places) for x in row] for row in written]
     return parts
 
 
-def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator[tuple[str, str, Floats]]:
+def _worked(problem: ProblemMarker, slip: bool, mistake: str | None, places: int) -> Iterator[tuple[str, str, Floats]]:
     right = problem.ready.last
     mistaken = Variant(right if mistake is None else CATALOGUE[mistake].made_in(right)[0], FLOATS)
     own: dict[Step, Floats] = {}
@@ -48,7 +47,7 @@ def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator
             step = question.found.step
             value = mistaken.predict(step, {**truth.handed, **{s: a for s, a in own.items() if s is not step}})
             assert value is not None
-            written = [[round(x, PLACES) for x in row] for row in value]
+            written = [[round(x, places) for x in row] for row in value]
             if slip:
                 written[0][0] += 1
                 slip = False
@@ -56,8 +55,8 @@ def _worked(problem: ProblemMarker, slip: bool, mistake: str | None) -> Iterator
             yield part.label, question.name, view(question.found, written)
 
 
-def _text(number: float) -> str:
-    return "-inf" if number == -inf else f"{number + 0.0:.{PLACES}f}"
+def _text(number: float, places: int) -> str:
+    return "-inf" if number == -inf else f"{number + 0.0:.{places}f}"
 
 
 def five(sheet: Sheet) -> dict[str, Parts]:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from headwork.marking.graders.files import Files
 
 # Name → how the package ends: a zip, one file, or a folder. The module of that name has `package(family, name)`.
-GRADERS: Mapping[str, str] = {"gradescope": ".zip", "otter": "", "nbgrader": "", "cloze": ".xml", "canvas": ".zip"}
+GRADERS: Mapping[str, str] = {
+    "gradescope": ".zip",
+    "otter": "",
+    "nbgrader": "",
+    "cloze": ".xml",
+    "canvas": ".zip",
+    "stack": ".xml",
+}
 
 
 def export(sheet: str | Path, to: str, output: str | Path | None = None) -> Path:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Files = Mapping[str, bytes]  # path → content; what starts with #! is made executable
 REQUIRES = ("sympy",)  # what marking imports beside itself
-_KEPT = (".py", ".toml", ".css", ".js")
+_KEPT = (".py", ".toml", ".css", ".js", ".mac")
 
 
 def headwork_files() -> dict[str, bytes]:

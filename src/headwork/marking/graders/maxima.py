@@ -1,0 +1,140 @@
+"""Maxima: a step means an expression, in the functions of `stack.mac`. One more reading of the graph, so the mistakes,
+being rewritten graphs, are written by it too."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import reduce
+
+from headwork import ops
+from headwork.errors import HeadworkError
+from headwork.graph import Rules, Step, read
+from headwork.mistakes.operations import HideOthers, LaterRow, LessMaximum, Share, ZeroHidden
+from headwork.mistakes.operations import shapes as shapes_of
+from headwork.notation import PLAIN
+from headwork.numbers.surd import Real, Surd
+from headwork.readings.exact import Entry, Hidden, Matrix
+
+AXES = {-1: 1, -2: 2, None: 0}  # as `stack.mac` numbers them; so are the rules below
+
+
+def maxima(last: Step, handed: Mapping[Step, str]) -> str:
+    """A step as an expression in what is handed over: names of matrices."""
+    return read(last, MAXIMA, handed)[last]
+
+
+def assignments(
+    last: Step, handed: Mapping[Step, str], name: Callable[[Step], str]
+) -> tuple[dict[Step, str], list[str]]:
+    """Every step under a name of its own, worked out once; and the lines that do it."""
+    lines: list[str] = []
+
+    def named(step: Step, *inputs: str) -> str:
+        lines.append(f"{name(step)}: {MAXIMA[type(step.op)](step, *inputs)};")
+        return name(step)
+
+    return read(last, dict.fromkeys(MAXIMA, named), handed), lines
+
+
+def matrix_text(matrix: Matrix) -> str:
+    """A matrix of exact numbers.
+
+    >>> matrix_text(((Fraction(1, 2), Fraction(3)),))
+    'matrix([1/2,3])'
+    """
+    return f"matrix({','.join('[' + ','.join(map(_number, row)) + ']' for row in matrix)})"
+
+
+def _number(entry: Entry) -> str:
+    if isinstance(entry, Hidden):
+        return "hw_hidden"
+    if isinstance(entry, Fraction | Surd):
+        return real(entry)
+    raise HeadworkError(f"{entry!r} is no number that a sheet can give; give a fraction or a root")
+
+
+def real(number: Real) -> str:
+    if isinstance(number, Surd):
+        return "+".join(f"({c})*sqrt({r})" for r, c in sorted(number.terms.items()))
+    return str(number)
+
+
+def _given(step: Step) -> str:
+    raise HeadworkError(f"no matrix was given for {PLAIN.of(step)}; hand one over")
+
+
+def _divide(step: Step, scores: str) -> str:
+    assert isinstance(step.op, ops.Divide)
+    by = step.op.by
+    return f"hw_divide({scores},float({f'sqrt({by.of})' if isinstance(by, ops.Root) else real(by)}))"
+
+
+def _axis(rule: int) -> Callable[[Step, str], str]:
+    def along(step: Step, scores: str) -> str:
+        assert isinstance(step.op, ops.Softmax | Share)
+        return f"hw_along({rule},{scores},{AXES[step.op.axis]})"
+
+    return along
+
+
+def _split(step: Step, wide: str) -> str:
+    assert isinstance(step.op, ops.Split)
+    width = shapes_of(step)[step][-1]
+    first = step.op.part * width + 1
+    return f"hw_split({wide},{first},{first + width - 1})"
+
+
+def _later(step: Step, mask: str) -> str:
+    assert isinstance(step.op, LaterRow)
+    return f"hw_later({mask},{step.op.by})"
+
+
+def _constant(step: Step) -> str:
+    assert isinstance(step.op, ops.Constant)
+    rows, columns = step.op.shape
+    return f"hw_const(float({real(step.op.value)}),{rows},{columns})"
+
+
+def _sums(step: Step, matrix: str) -> str:
+    assert isinstance(step.op, ops.Sums)
+    return f"hw_sums({matrix})" if step.op.axis == -1 else f"transpose(hw_sums(transpose({matrix})))"
+
+
+def _some_rows(step: Step, matrix: str) -> str:
+    assert isinstance(step.op, ops.Rows)
+    return f"hw_some({matrix},{step.op.start + 1},{step.op.stop})"
+
+
+def _less_maximum(step: Step, scores: str) -> str:
+    assert isinstance(step.op, LessMaximum)
+    lines = f"transpose({scores})" if step.op.of == "columns" else scores
+    return f"hw_each(3,{scores},transpose(hw_tops({lines})))"
+
+
+def _entry_by_entry(rule: int) -> Callable[..., str]:
+    return lambda step, *parts: reduce(lambda left, right: f"hw_each({rule},{left},{right})", parts)
+
+
+MAXIMA: Rules[str] = {
+    ops.Given: _given,
+    ops.MatMul: lambda step, left, right: f"hw_dot({left},{right})",
+    ops.Transpose: lambda step, matrix: f"transpose({matrix})",
+    ops.Divide: _divide,
+    ops.Add: _entry_by_entry(1),
+    ops.Softmax: _axis(1),
+    ops.Split: _split,
+    ops.Join: lambda step, *parts: f"hw_join([{','.join(parts)}])",
+    ops.Constant: _constant,
+    ops.Multiply: _entry_by_entry(2),
+    ops.Subtract: _entry_by_entry(3),
+    ops.DivideBy: _entry_by_entry(4),
+    ops.Exp: lambda step, matrix: f"hw_power({matrix})",
+    ops.Sums: _sums,
+    ops.Maxima: lambda step, *parts: f"hw_tops(hw_join([{','.join(parts)}]))",
+    ops.Rows: _some_rows,
+    ops.Stack: lambda step, *parts: f"hw_stack([{','.join(parts)}])",
+    ZeroHidden: _entry_by_entry(5),
+    HideOthers: _entry_by_entry(6),
+    Share: _axis(2),
+    LaterRow: _later,
+    LessMaximum: _less_maximum,
+}
