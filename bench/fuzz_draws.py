@@ -59,7 +59,7 @@ def sheet(draw: Random, temper: str) -> Case:
 
 
 def answers(draw: Random, temper: str) -> Case:
-    table = sheet_table(draw, False)
+    table = sheet_table(draw, temper == "extreme" and draw.random() < 0.5)
     number = draw.choice(EXTREME) if temper == "extreme" else small
     found = {part["label"]: {key: answer(draw, temper, number) for key in part["find"]} for part in table["part"]}
     if temper == "hostile":

@@ -131,6 +131,8 @@ class Tolerance:
             return _unit(asked if claimed is None else max(asked, claimed))[0]
         if self.rule == "places":
             return _unit(self.places)[0]
+        if isinf(right):  # what is hidden is −∞ or it is not
+            return Fraction(0)
         if self.rule == "figures" and right:
             return Fraction(10) ** (exponent(Fraction(right)) + 1 - self.figures)
         return self.absolute + self.relative * abs(Fraction(right)) if self.rule == "within" else Fraction(0)
