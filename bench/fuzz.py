@@ -86,7 +86,7 @@ def amiss(found: Case, code: int | None, out: str, err: str) -> str:
     if code != 0:
         return f"exit code {code}"
     options = dict(zip(found.arguments, found.arguments[1:], strict=False))
-    written = options.get("--output")
+    written = options.get("--output") or options.get("--plot")
     if not out and not (written and Path(written).exists()) and found.arguments[:1] != ["draw"]:
         return "exit code 0, but nothing came of it"
     if options.get("--format") == "json" and not written:

@@ -21,8 +21,11 @@ from fuzz_sheets import (
     toml,
     toml_value,
 )
+from typer.main import get_command
 
+from headwork.cli import app
 from headwork.formulas import FORMULAS
+from headwork.marking.graders import GRADERS
 from headwork.sheets.shelf import built_in, text_of
 
 TEMPERS = ("legal", "extreme", "hostile")
@@ -116,54 +119,35 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Mapping[str, Any]]], str]] = {
 
 # Command lines.
 
-OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "sheets": (),
-    "solve": ("part", "places", "exact", "entry", "format", "output", "blank", "fade", "answers-only"),
-    **{
-        command: (
-            "formula",
-            "batch",
-            "tokens",
-            "keys",
-            "d-model",
-            "heads",
-            "d-k",
-            "d-v",
-            "kv-heads",
-            "mask",
-            "biases",
-            *more,
-        )
-        for command, more in (("shapes", ()), ("draw", ("output",)), ("count", ("convention", "item-bytes")))
-    },
-    "prove": ("claim", "left", "right", "heads", "tokens", "d-model"),
-    "moments": ("formula", "mean", "variance", "d-k", "seed"),
-    "mark": ("format", "output"),
-    "new": ("output", "formula", "tokens", "heads", "d-model", "mask", "biases", "places", "seed", "count"),
-    "export": ("to", "output"),
-    "": ("version", "help", "nonsense"),
-}
-FLAGS = {"exact", "blank", "answers-only", "biases", "version", "help", "mask"}
+LEFT_OUT = ("bench", "inspect")  # which time the machine, and run somebody's code in a process of its own
+COMMANDS: Mapping[str, Any] = {k: v for k, v in get_command(app).commands.items() if k not in LEFT_OUT}  # type: ignore[attr-defined]
 
 
 def command(draw: Random, temper: str) -> Case:
-    chosen = draw.choice(list(OPTIONS))
-    arguments = [chosen] if chosen else []
-    if chosen in ("solve", "mark", "export") or draw.random() < 0.2:
-        arguments.append(
-            draw.choice([*built_in(), "sheet.toml"]) if temper == "legal" else str(draw.choice(["nowhere", ".", ""]))
+    """Any command with any of its options, as the command line itself lists them."""
+    chosen = draw.choice([*COMMANDS, ""])
+    if not chosen:
+        return Case(
+            draw.choice([["--version"], ["--help"], ["--nonsense"], ["nonsense"], [str(junk(draw)).replace("\0", "")]])
         )
-    if chosen == "mark":
-        arguments.append(draw.choice(["answers.toml", "nowhere.csv", "answers.xyz", "."]))
-    most = 3 if temper == "legal" else 6
-    for option in draw.sample(OPTIONS[chosen], min(len(OPTIONS[chosen]), draw.randint(0, most))):
-        arguments.append(f"--{option}")
-        if option not in FLAGS or (option == "mask" and chosen == "new"):
-            arguments.append(option_value(draw, temper, option))
+    options = [p for p in COMMANDS[chosen].params if p.param_type_name == "option"]
+    arguments = [chosen]
+    for argument in COMMANDS[chosen].params:
+        if argument.param_type_name == "argument" and (argument.required or draw.random() < 0.2):
+            arguments.append(file_name(draw, temper, argument.name))
+    for option in draw.sample(options, min(len(options), draw.randint(0, 3 if temper == "legal" else 6))):
+        arguments += [option.opts[0]] if option.is_flag else [option.opts[0], option_value(draw, temper, option.name)]
     if chosen == "new":
         arguments += ["--output", "new", "--count", "1"]
-    files = {"sheet.toml": text_of("two-heads").encode(), "answers.toml": b'[a]\nQ_1 = [["1", "2"], ["3", "4"]]\n'}
-    return Case(arguments, files)
+    roster = b"student\nada\nbob\n"
+    answered = b'[a]\nQ_1 = [["1", "2"], ["3", "4"]]\n'
+    return Case(arguments, {"sheet.toml": text_of("two-heads").encode(), "answers.toml": answered, "class.csv": roster})
+
+
+def file_name(draw: Random, temper: str, argument: str) -> str:
+    if argument == "answers":
+        return draw.choice(["answers.toml", "nowhere.csv", "answers.xyz", ".", "class.csv"])
+    return draw.choice([*built_in(), "sheet.toml"] if temper == "legal" else ["nowhere", ".", "", "sheet.toml"])
 
 
 def option_value(draw: Random, temper: str, option: str) -> str:
@@ -180,7 +164,10 @@ def option_value(draw: Random, temper: str, option: str) -> str:
         "part": ["a", "b", "c", "z"],
         "convention": ["by-hand", "flops"],
         "mask": ["none", "causal"],
-        "to": ["gradescope", "otter", "x"],
+        "roster": ["class.csv", "nowhere.csv"],
+        "plot": ["plot.svg", "plot.xyz"],
+        "jobs": ["1", "0", "-1"],
+        "to": [*GRADERS, "x"],
         "mean": [str(small(draw)), str(draw.choice(EXTREME)(draw))],
         "variance": [str(small(draw)), str(draw.choice(EXTREME)(draw))],
     }

@@ -33,17 +33,21 @@ def decimal(number: Exact, places: int) -> str:
     return _with_point(_nearest_integer(number, places), places)
 
 
-def significant(number: Exact, figures: int) -> str:
+def significant(number: Exact, figures: int, smallest: int = -5) -> str:
     """The number to so many significant figures; an integer or short decimal is given whole.
 
     >>> significant(Fraction(2, 3), 4), significant(Fraction(5, 2), 12)
     ('0.6667', '2.5')
+
+    From 10^figures on, and below 10^smallest, a power of ten is split off: 6.90e-13.
     """
     plain = exact_decimal(number, figures)
     if plain is not None and len(plain.strip("-0.").replace(".", "")) <= figures:
         return plain
     digits, power = leading_digits(number, figures)
-    return _with_point(digits, figures - 1 - power) if -5 <= power < figures else _with_power(digits, power, figures)
+    if smallest <= power < figures:
+        return _with_point(digits, figures - 1 - power)
+    return _with_power(digits, power, figures)
 
 
 def scientific(number: Exact, figures: int) -> str:
@@ -60,10 +64,10 @@ def leading_digits(number: Exact, figures: int) -> tuple[int, int]:
     if not number:
         return 0, 0
     power = exponent(number) if isinstance(number, Fraction) else _power(number)
-    digits = _nearest_integer(number, figures - 1 - power)
+    digits = _nearest_integer(number, figures - 1 - power, power)
     if abs(digits) >= 10**figures:  # 9.996 became 10.00, or the power was one too small
         power += 1
-        digits = _nearest_integer(number, figures - 1 - power)
+        digits = _nearest_integer(number, figures - 1 - power, power)
     return digits, power
 
 
@@ -123,8 +127,8 @@ def _float(interval: Interval) -> float | None:
         return inf if interval.mid > 0 else -inf
 
 
-def _nearest_integer(number: Exact, places: int) -> int:
-    """number·10^places to the nearest integer, halves away from zero."""
+def _nearest_integer(number: Exact, places: int, power: int | None = None) -> int:
+    """number·10^places to the nearest integer, halves away from zero; `power` is the number's, where it is known."""
     if isinstance(number, Fraction):
         return _away_from_zero(number * Fraction(10) ** places)
     quick = quick_integer(number, places)
@@ -143,7 +147,7 @@ def _nearest_integer(number: Exact, places: int) -> int:
             return high if above > 0 else low
         return low if low == high else None
 
-    digits = _power(number) + places
+    digits = places + (_power(number) if power is None else power)
     return settled(number, question, FIRST_BITS + max(0, 10 * digits // 3))
 
 

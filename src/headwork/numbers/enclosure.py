@@ -59,9 +59,16 @@ def enclosers(number: Surd | Closed) -> Iterable[Encloser]:
 
 def enclose(number: Real, iv: Any) -> Interval:
     """An interval around a rational or a sum of roots."""
-    if isinstance(number, Surd):
-        return sum((enclose(c, iv) * _root(r, iv.prec) for r, c in number.terms.items()), iv.mpf(0))
-    return iv.mpf(number.numerator) / number.denominator
+    if isinstance(number, Fraction):
+        return iv.mpf(number.numerator) / number.denominator
+    from mpmath.libmp import from_man_exp
+
+    low = high = 0  # in whole numbers, units of 2^−bits: one interval for all terms is faster than one for each
+    for radicand, coefficient in number.terms.items():
+        above, below = coefficient.numerator, coefficient.denominator
+        ends = above * _root(radicand, iv.prec) // below, above * (_root(radicand, iv.prec) + 1) // below
+        low, high = low + min(ends), high + max(ends) + 1
+    return iv.make_mpf((from_man_exp(low, -iv.prec, iv.prec, "f"), from_man_exp(high, -iv.prec, iv.prec, "c")))
 
 
 def exponential(power: Interval, iv: Any) -> Interval:
@@ -73,11 +80,9 @@ def exponential(power: Interval, iv: Any) -> Interval:
 
 
 @lru_cache(maxsize=4096)
-def _root(radicand: int, bits: int) -> Interval:
-    from mpmath import iv
-
-    assert iv.prec == bits, "bits are there to tell the roots apart"
-    return iv.sqrt(radicand)
+def _root(radicand: int, bits: int) -> int:
+    """⌊√radicand·2^bits⌋"""
+    return math.isqrt(radicand << (2 * bits))
 
 
 def near(number: Real) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 
 from headwork.inline import inline
 from headwork.maths import (
@@ -25,6 +25,8 @@ from headwork.numbers.enclosure import sign
 from headwork.numbers.expsum import UNIT, Denominator, ExpSum
 from headwork.numbers.surd import Real, Surd
 
+LONGEST = 10**4000
+
 
 def text(number: Exact) -> str:
     """The closed form on one line, with ASCII minus signs, as data has it.
@@ -41,6 +43,16 @@ def written(number: Exact) -> Maths:
     if isinstance(number, Closed):
         return signed_sum(_ratio(N, D) for D, N in _in_order(number))
     return _real(number)
+
+
+def length(number: Exact) -> int:
+    """How many numbers of ordinary length it takes to write the closed form."""
+    if isinstance(number, Closed):
+        terms = [term for D, N in number.parts.items() for term in (*D, *N.items())]
+        return sum(length(s) + length(c) for s, c in terms)
+    if isinstance(number, Surd):
+        return sum(map(length, number.terms.values()))
+    return 1 + (number.numerator.bit_length() + number.denominator.bit_length()) // 64
 
 
 def _in_order(number: Closed) -> list[tuple[Denominator, ExpSum]]:
@@ -64,13 +76,11 @@ def _factors(below: Denominator) -> Maths:
 
 def _exponentials(terms: Iterable[tuple[Real, Real]]) -> Maths:
     """Largest exponent first, which is how a normalised row reads: 1 + e^(−2) + …"""
-    coefficients = dict(terms)
-    exponents = sorted(coefficients, key=cmp_to_key(_larger_first))
-    return signed_sum(_exponential(s, coefficients[s]) for s in exponents)
+    return signed_sum(_exponential(s, c) for s, c in sorted(terms, key=cmp_to_key(_larger_first)))
 
 
-def _larger_first(one: Real, other: Real) -> int:
-    return sign(other - one)
+def _larger_first(one: tuple[Real, Real], other: tuple[Real, Real]) -> int:
+    return sign(other[0] - one[0])
 
 
 def _exponential(exponent: Real, coefficient: Real) -> Maths:
@@ -90,6 +100,7 @@ def _items(factor: Maths) -> tuple[Maths, ...]:
     return factor.items if isinstance(factor, Row) else (factor,)
 
 
+@lru_cache(maxsize=1024)  # the same few exponents and coefficients stand in every entry of a row
 def _real(number: Real) -> Maths:
     if isinstance(number, Surd):
         return signed_sum(_root(r, c) for r, c in sorted(number.terms.items()))
@@ -100,14 +111,23 @@ def _root(radicand: int, coefficient: Fraction) -> Maths:
     if radicand == 1:
         return _fraction(coefficient)
     size = abs(coefficient)
-    above = RootOf(Number(str(radicand)))
-    over = above if size.numerator == 1 else Row((Number(str(size.numerator)), above))
-    root: Maths = over if size.denominator == 1 else Ratio(over, Number(str(size.denominator)))
+    above = RootOf(_integer(radicand))
+    over = above if size.numerator == 1 else Row((_integer(size.numerator), above))
+    root: Maths = over if size.denominator == 1 else Ratio(over, _integer(size.denominator))
     return root if coefficient > 0 else minus(root)
 
 
 def _fraction(number: Fraction) -> Maths:
     size = abs(number)
-    over, under = Number(str(size.numerator)), size.denominator
-    fraction = over if under == 1 else Ratio(over, Number(str(under)))
+    over, under = _integer(size.numerator), size.denominator
+    fraction = over if under == 1 else Ratio(over, _integer(under))
     return fraction if number >= 0 else minus(fraction)
+
+
+def _integer(number: int) -> Number:
+    """In pieces of 4,000 digits: Python writes no more than 4,300 at once."""
+    pieces = []
+    while number >= LONGEST:
+        number, rest = divmod(number, LONGEST)
+        pieces.append(f"{rest:04000d}")
+    return Number("".join([str(number), *reversed(pieces)]))

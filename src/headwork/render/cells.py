@@ -7,12 +7,13 @@ from headwork.maths import Above, Gap, Grid, Maths, Number, Row, Sign, number
 from headwork.numbers.closed import Closed, Exact
 from headwork.numbers.digits import decimal, exact_decimal, leading_digits, scientific, significant
 from headwork.numbers.enclosure import sign
-from headwork.numbers.text import written
+from headwork.numbers.text import length, written
 from headwork.readings.exact import Entry, Hidden, Matrix
 
 SHORT_DECIMALS = 6  # a terminating decimal of up to so many places is written out
 FIGURES, FIGURES_FROM = 4, 7  # an exponential from 10⁷ on is written in figures and a power of ten
-SHORT_FRACTION = 4  # digits above or below the line up to which a fraction is written as one
+SHORTEST_LONG = 10_000  # above or below the line: from here on a fraction is not written as one
+LONGEST_FORM = 100  # numbers in a closed form that somebody may still read
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Style:
     """How numbers are printed on a page."""
 
     places: int = 2
-    exact: bool = False  # closed forms throughout, no rounding
+    exact: bool = False  # closed forms, as long as they can be read, and no rounding
 
 
 def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
@@ -34,7 +35,7 @@ def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
     short = exact_decimal(entry, max(SHORT_DECIMALS, style.places))
     if short is not None:
         return number(short), True
-    if style.exact or _short_fraction(entry):
+    if _short_fraction(entry) or (style.exact and length(entry) <= LONGEST_FORM):
         return written(entry), True
     if _rises(entry) and leading_digits(entry, FIGURES)[1] >= FIGURES_FROM:
         return figures(entry, FIGURES), False
@@ -73,14 +74,12 @@ def _padded(maths: Maths, decimals: int | None, most: int) -> Maths:
 
 def figures(value: Exact, count: int) -> Maths:
     """So many significant figures; with a power of ten where the number is very small or very large."""
-    _, power = leading_digits(value, count)
-    if -4 < power < 7:
-        return number(significant(value, count))
-    mantissa, _, raised = scientific(value, count).partition("e")
-    return Row((number(mantissa), Sign("·"), Above(Number("10"), number(raised))))
+    large = isinstance(value, Fraction) and abs(value) >= 10**FIGURES_FROM
+    mantissa, _, raised = (scientific(value, count) if large else significant(value, count, -3)).partition("e")
+    return Row((number(mantissa), Sign("·"), Above(Number("10"), number(raised)))) if raised else number(mantissa)
 
 
 def _short_fraction(entry: Entry) -> bool:
     if not isinstance(entry, Fraction):
         return False
-    return max(len(str(abs(entry.numerator))), len(str(entry.denominator))) <= SHORT_FRACTION
+    return max(abs(entry.numerator), entry.denominator) < SHORTEST_LONG
