@@ -127,9 +127,7 @@ def command(draw: Random, temper: str) -> Case:
     """Any command with any of its options, as the command line itself lists them."""
     chosen = draw.choice([*COMMANDS, ""])
     if not chosen:
-        return Case(
-            draw.choice([["--version"], ["--help"], ["--nonsense"], ["nonsense"], [str(junk(draw)).replace("\0", "")]])
-        )
+        return Case([draw.choice(["--version", "--help", "--nonsense", "nonsense", str(junk(draw)).replace("\0", "")])])
     options = [p for p in COMMANDS[chosen].params if p.param_type_name == "option"]
     arguments = [chosen]
     for argument in COMMANDS[chosen].params:

@@ -17,7 +17,7 @@ from headwork.numbers.expsum import Denominator, over_one
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.quick import quick_integer
 from headwork.numbers.surd import Real, Surd, root
-from headwork.numbers.text import text
+from headwork.numbers.text import length, text
 
 rationals = st.fractions(min_value=-20, max_value=20, max_denominator=12)
 surds = st.lists(st.tuples(rationals, st.sampled_from([1, 2, 3, 5, 6, 8])), min_size=1, max_size=3).map(
@@ -307,3 +307,18 @@ def test_anything_else_is_refused_with_a_reason(written: str) -> None:
 def test_floats_agree() -> None:
     number = softmax([root(2), root(3)])[0] * 7
     assert to_float(number) == pytest.approx(float(reference(number)), rel=1e-15)
+
+
+def test_a_closed_form_says_how_long_it_is() -> None:
+    """What a page writes out and what it rounds: a fraction, three roots, 1/(1 + e⁻¹), an integer of 10,000 digits."""
+    assert length(Fraction(1, 3)) == 1
+    assert length(root(2) + root(3) + root(5)) == 3
+    assert length(PAIR[0]) == 6
+    assert length(Fraction(10**10_000)) > 500
+
+
+def test_an_integer_of_any_length_is_written() -> None:
+    digits = "7" * 3999 + "0" * 5000 + "3"
+    number = Fraction(sum(int(digit) * 10**place for place, digit in enumerate(reversed(digits))))
+    assert text(number) == digits
+    assert text(-1 / number) == f"-1/{digits}"

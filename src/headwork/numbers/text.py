@@ -48,9 +48,8 @@ def written(number: Exact) -> Maths:
 def length(number: Exact) -> int:
     """How many numbers of ordinary length it takes to write the closed form."""
     if isinstance(number, Closed):
-        below: list[Iterable[tuple[Real, Real]]] = [factor for D in number.parts for factor, _ in D]
-        above = (N.items() for N in number.parts.values())
-        return sum(length(s) + length(c) for terms in (*below, *above) for s, c in terms)
+        sums = [terms for D, N in number.parts.items() for terms in (N.items(), *(factor for factor, _ in D))]
+        return sum(length(s) + length(c) for terms in sums for s, c in terms)
     if isinstance(number, Surd):
         return sum(map(length, number.terms.values()))
     return 1 + (number.numerator.bit_length() + number.denominator.bit_length()) // 64
