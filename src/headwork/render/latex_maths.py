@@ -75,14 +75,6 @@ def _letter(letter: m.Letter) -> str:
     return rf"\mathrm{{{''.join(map(symbol, base))}}}{primes}"
 
 
-def _number(number: m.Number) -> str:
-    return "".join(map(symbol, number.text)).replace(",", "{,}")
-
-
-def _gap(gap: m.Gap) -> str:
-    return rf"\phantom{{{gap.text}}}"
-
-
 def _words(words: m.Words) -> str:
     if words == m.TRANSPOSED:
         return r"\top"
@@ -109,10 +101,10 @@ def _scripted(mark: str) -> Callable[[Any], str]:
 
 NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Letter: _letter,
-    m.Number: _number,
+    m.Number: lambda number: "".join(map(symbol, number.text)).replace(",", "{,}"),
     m.Sign: lambda sign: "".join(map(symbol, sign.text)),
     m.Words: _words,
-    m.Gap: _gap,
+    m.Gap: lambda gap: rf"\phantom{{{gap.text}}}",
     m.Row: lambda row: "".join(_spaced(row.items)),
     m.Below: _scripted("_"),
     m.Above: _scripted("^"),

@@ -29,9 +29,15 @@ def block_markdown(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
+_MATHS = re.compile(r"```math\n(.*?)\n```", re.DOTALL)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 # What would start a list or underline a heading.
 _LINE_START = re.compile(r"^(\s*)([-+=]|\d+[.)])(?=\s)", re.MULTILINE)
+
+
+def for_notebooks(markdown: str) -> str:
+    """The same page with formulas as notebooks have them: $…$ in a line, $$ around a display."""
+    return _MATHS.sub(lambda found: f"$$\n{found[1]}\n$$", markdown.replace("$`", "$").replace("`$", "$"))
 
 
 def escaped(text: str) -> str:
@@ -54,10 +60,6 @@ def _paragraph(paragraph: b.Paragraph) -> str:
     return note if paragraph.kind in ("note", "aside") else shown.get(paragraph.kind, text)
 
 
-def _display(display: b.Display) -> str:
-    return _maths(aligned_latex(display.lines))
-
-
 def aligned_latex(lines: tuple[b.Aligned, ...]) -> str:
     """Lines under one another, relations above relations."""
     return "\\begin{aligned}\n" + " \\\\[4pt]\n".join(aligned(line, _remark) for line in lines) + "\n\\end{aligned}"
@@ -66,10 +68,6 @@ def aligned_latex(lines: tuple[b.Aligned, ...]) -> str:
 def _remark(prose: Prose) -> str:
     pieces = (rf"\text{{{latex_escaped(p)}}}" if isinstance(p, str) else latex(p) for p in prose)
     return "".join(pieces)
-
-
-def _flow(flow: b.Flow) -> str:
-    return _maths(" \\qquad\n".join(map(latex, flow.items)))
 
 
 def _entries(entries: b.Entries) -> str:
@@ -111,8 +109,8 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Heading: lambda block: f"## {escaped(block.text)}",
     b.Question: lambda block: f"**({escaped(block.label)})** {_prose(block.text)}".strip(),
     b.Paragraph: _paragraph,
-    b.Flow: _flow,
-    b.Display: _display,
+    b.Flow: lambda flow: _maths(" \\qquad\n".join(map(latex, flow.items))),
+    b.Display: lambda display: _maths(aligned_latex(display.lines)),
     b.Entries: _entries,
     b.Table: _table,
     b.Picture: _picture,

@@ -5,18 +5,19 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from fractions import Fraction
 from keyword import iskeyword
 
 from headwork import ops
 from headwork.extras import needs
 from headwork.notation import Name
-from headwork.numbers.surd import Surd
-from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.numbers.closed import Closed
+from headwork.numbers.digits import significant
+from headwork.readings.exact import Entry, Matrix
 from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
 from headwork.render.drawing import Drawing
-from headwork.render.markdown import LAYOUT, block_markdown, escaped
+from headwork.render.markdown import LAYOUT, block_markdown, escaped, for_notebooks
 from headwork.render.page import layout_of, problem_blocks
+from headwork.sheets.save import number_text
 from headwork.working import Equation, Operand, ProblemWorking, Working
 
 _SETUP = """import torch  # pip install torch
@@ -30,7 +31,6 @@ from headwork.ops import DivideBy, Exp, Maxima, Multiply, Rows, Stack, Subtract,
 def tensor(equation):
     return torch.tensor(equation.__array__(), dtype=torch.float64)"""
 Known = dict[str, Matrix]  # the value that each name on the page has had last
-_MATHS = re.compile(r"```math\n(.*?)\n```", re.DOTALL)
 
 
 def working_notebook(working: Working, *, exact: bool = False) -> str:
@@ -87,8 +87,7 @@ def _markdown(block: Block) -> str:
         from headwork.render.heat import heat_map
 
         return _image(heat_map(block.equation, block.first_index))
-    written = block_markdown(block).replace("$`", "$").replace("`$", "$")
-    return _MATHS.sub(lambda found: f"$$\n{found[1]}\n$$", written)
+    return for_notebooks(block_markdown(block))
 
 
 def _image(drawing: Drawing) -> str:
@@ -157,17 +156,7 @@ def _rows(matrix: Matrix) -> str:
 
 def _number(entry: Entry) -> str:
     """An exact number as `matrix` reads it; what has no such form, in fifteen digits."""
-    from headwork.numbers.digits import exact_decimal, significant
-
-    if isinstance(entry, Hidden):
-        return '"-inf"'
-    if isinstance(entry, Fraction) and entry.denominator == 1:
-        return str(entry)
-    if isinstance(entry, Fraction):
-        return json.dumps(exact_decimal(entry, 12) or str(entry))
-    if isinstance(entry, Surd):
-        return json.dumps(" + ".join(f"({c})*sqrt({r})" for r, c in sorted(entry.terms.items())))
-    return json.dumps(significant(entry, 15))
+    return json.dumps(significant(entry, 15)) if isinstance(entry, Closed) else number_text(entry)
 
 
 def _op(equation: Equation) -> str:
@@ -203,12 +192,7 @@ def _torch_softmax(equation: Equation, scores: str) -> str:
 
 def _torch_split(equation: Equation, wide: str) -> str:
     assert isinstance(equation.step.op, ops.Split)
-    return f"{wide}.chunk({equation.step.op.of}, dim={-2 if equation.upright else -1})[{equation.step.op.part}]"
-
-
-def _torch_sums(equation: Equation, matrix: str) -> str:
-    assert isinstance(equation.step.op, ops.Sums)
-    return f"{matrix}.sum({_along(equation, equation.step.op.axis)}, keepdim=True)"
+    return f"{wide}.chunk({equation.step.op.of}, dim={_along(equation, -1)})[{equation.step.op.part}]"
 
 
 def _torch_maxima(equation: Equation, *parts: str) -> str:
@@ -236,13 +220,13 @@ TORCH: Mapping[type[ops.Op], Callable[..., str]] = {
     ops.Add: lambda equation, *terms: " + ".join(terms),
     ops.Softmax: _torch_softmax,
     ops.Split: _torch_split,
-    ops.Join: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-2 if equation.upright else -1})",
+    ops.Join: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={_along(equation, -1)})",
     ops.Constant: lambda equation: "",
     ops.Multiply: lambda equation, left, right: f"{left} * {right}",
     ops.Subtract: lambda equation, left, right: f"({left} - {right}).nan_to_num(-torch.inf, neginf=-torch.inf)",
     ops.DivideBy: lambda equation, left, right: f"({left} / {right}).nan_to_num(0)",
     ops.Exp: lambda equation, matrix: f"torch.exp({matrix})",
-    ops.Sums: _torch_sums,
+    ops.Sums: lambda equation, matrix: f"{matrix}.sum({_along(equation, equation.step.op.axis)}, keepdim=True)",
     ops.Maxima: _torch_maxima,
     ops.Rows: _torch_rows,
     ops.Stack: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-1 if equation.upright else -2})",

@@ -102,10 +102,6 @@ def _flow(flow: b.Flow) -> str:
     return f"#block(above: 1em, below: 1em)[#set par(leading: 0.3em)\n{items}]"
 
 
-def _display(display: b.Display) -> str:
-    return "#steps(\n" + "\n".join(map(_line, display.lines)) + "\n)"
-
-
 def _line(line: b.Aligned) -> str:
     left = "[]" if line.left is None else f"$ {typst_maths(line.left)} $"
     right = joined(typst_maths(piece) for piece in line.pieces)
@@ -142,10 +138,6 @@ def _heat(heat: b.Heat) -> str:
     return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation, heat.first_index))}]"
 
 
-def _space(space: b.Space) -> str:
-    return f"#v({0.9 * space.lines:.1f}cm)"
-
-
 def _marked(marked: b.Marked) -> str:
     rows = "; ".join(", ".join(map(_marked_cell, row)) for row in marked.rows)
     return f'$ mat(delim: "[", {rows}) $'
@@ -169,12 +161,12 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Question: lambda block: f"#question[#strong[{_text(f'({block.label})')}] {_prose(block.text)}]",
     b.Paragraph: _paragraph,
     b.Flow: _flow,
-    b.Display: _display,
+    b.Display: lambda display: "#steps(\n" + "\n".join(map(_line, display.lines)) + "\n)",
     b.Entries: _entries,
     b.Table: _table,
     b.Picture: _picture,
     b.Heat: _heat,
-    b.Space: _space,
+    b.Space: lambda space: f"#v({0.9 * space.lines:.1f}cm)",
     b.Marked: _marked,
     b.Finding: _finding,
 }

@@ -37,7 +37,7 @@ def _problem(problem: Problem, prefix: str) -> Iterator[str]:
             yield f"{key} = {value}"
     if formula_named(problem.formula).scaled and problem.scale != SQRT_D_K:
         assert problem.scale != "sqrt(d_k)"
-        yield f"scale = {_text('none') if problem.scale is None else _number(problem.scale)}"
+        yield f"scale = {_text('none') if problem.scale is None else number_text(problem.scale)}"
     if problem.mask != "none":
         yield f"mask = {_text(problem.mask) if isinstance(problem.mask, str) else _matrix(problem.mask)}"
     if problem.softmax != "whole":
@@ -69,11 +69,11 @@ def _part(part: Part, prefix: str, first: int) -> Iterator[str]:
         yield f"find = [{', '.join(map(_text, part.find))}]"
     for key, number in (("mean", part.mean), ("variance", part.variance)):
         if number is not None:
-            yield f"{key} = {_number(number)}"
+            yield f"{key} = {number_text(number)}"
     if part.loss:
         yield f"loss = {_text(part.loss)}"
     if part.rate is not None:
-        yield f"rate = {_number(part.rate)}"
+        yield f"rate = {number_text(part.rate)}"
     if part.given:
         yield f"[{prefix}part.given]"
         yield from _given(part.given, first)
@@ -101,10 +101,10 @@ def _matrix(matrix: Matrix) -> str:
 
 
 def _row(row: tuple[Entry, ...]) -> str:
-    return f"[{', '.join(_number(entry) for entry in row)}]"
+    return f"[{', '.join(number_text(entry) for entry in row)}]"
 
 
-def _number(entry: Entry) -> str:
+def number_text(entry: Entry) -> str:
     """3, "0.25", "1/3", "2*sqrt(3)/3": whole numbers bare, all else as text that is read back exactly."""
     if isinstance(entry, Hidden):
         return '"-inf"'

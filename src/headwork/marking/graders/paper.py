@@ -10,7 +10,7 @@ from headwork.marking.rules import MarkingRules
 from headwork.maths import Prose
 from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Question, Title
 from headwork.render.latex_maths import latex
-from headwork.render.markdown import aligned_latex, block_markdown
+from headwork.render.markdown import aligned_latex, block_markdown, for_notebooks
 from headwork.render.page import layout_of, part_blocks, problem_blocks
 from headwork.sheets.sheet import NUMBERS, Problem, Sheet
 from headwork.solving import solve
@@ -58,8 +58,7 @@ def how_to_answer(problem: Problem) -> str:
 
 def markdown(blocks: Iterable[Block]) -> str:
     """As notebooks show it."""
-    written = "\n\n".join(block_markdown(block) for block in blocks)
-    return written.replace("$`", "$").replace("`$", "$").replace("```math\n", "$$\n").replace("\n```", "\n$$")
+    return for_notebooks("\n\n".join(map(block_markdown, blocks)))
 
 
 def html(blocks: Iterable[Block]) -> str:
