@@ -185,7 +185,9 @@ def _with_progress(students: Iterator[Answers], number: int) -> Iterator[Answers
 
 
 def _how_many(path: Path) -> int:
-    """About how many students a file holds."""
+    """About how many students a file or a folder holds."""
+    if path.is_dir():
+        return sum(1 for file in path.rglob("*") if file.is_file())
     if path.suffix.lower() != ".csv" or not path.is_file():
         return 1
     with path.open("rb") as file:

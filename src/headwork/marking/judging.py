@@ -27,6 +27,7 @@ from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 from headwork.working import Arithmetic, arithmetic
 
+FARTHEST = 100  # times the tolerance: no rounding of slips explains more
 Wrong = list[tuple[int, int]]  # entries of an answer, counted from 0
 
 
@@ -187,8 +188,10 @@ class _Attempt:
         near = view(self.question.found, own.follows)
         if own.written is not None:
             return self._wrong(near, lambda: own.meaning)
-        off = self._beyond(near, self.within(near))
-        return self._beyond(near, self.within(near, own)) if off else off
+        within = self.within(near)
+        off = self._beyond(near, within)
+        farthest = [[FARTHEST * room for room in row] for row in within]
+        return self._beyond(near, self.within(near, own)) if off and self._most(self._beyond(near, farthest)) else off
 
     def _beyond(self, near: Floats, within: Floats) -> Wrong:
         """The entries that lie further from these numbers than they may."""
@@ -239,7 +242,11 @@ class _Attempt:
                 self.within(self.near),
                 self.near,
                 self.truth.handed,
-                [(own.near, partial(self.within, self.near, None if own.written else own)) for own, _ in owns],
+                [
+                    (own.near, partial(self.within, self.near, None if own.written else own))
+                    for i, (own, _) in enumerate(owns)
+                    if not i or own.near != owns[0][0].near  # once is enough
+                ],
             )
         )
         if base is None or not base.slips:

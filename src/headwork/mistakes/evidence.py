@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -43,6 +44,7 @@ class Predictions:
     def __init__(self, predictions: Iterable[tuple[Tags, Floats]], right: Floats) -> None:
         self.right = comparable(right)
         self.of_shape: dict[tuple[int, int], list[tuple[Tags, Floats, float]]] = defaultdict(list)
+        self._by_total: dict[tuple[int, int], list[tuple[float, int]]] = {}
         for tags, matrix in predictions:
             matrix = comparable(matrix)
             self.of_shape[_shape(matrix)].append((tags, matrix, sum(map(sum, matrix))))
@@ -60,13 +62,22 @@ class Predictions:
         found = []
         numbers = flat(answer)
         total, room = sum(numbers), sum(map(sum, within)) + NOISE * (1 + sum(map(abs, numbers)))
-        for tags, matrix, its_total in self.of_shape.get(_shape(answer), ()):
-            # Where the totals are too far apart some entry is; most predictions are done with so.
-            if abs(its_total - total) <= room and _fits(answer, matrix, within):
+        for tags, matrix in self._of_total(_shape(answer), total, room):
+            if _fits(answer, matrix, within):
                 enough = BEYOND_CHANCE_NEARBY if nearby or tags == EARLY_ROUNDING else self.enough
                 if evidence(matrix, self.right, within) >= enough:
                     found.append(tags)
         return list(dict.fromkeys(found))
+
+    def _of_total(self, shape: tuple[int, int], total: float, room: float) -> list[tuple[Tags, Floats]]:
+        """The predictions of about this total: where totals are too far apart some entry is. In their own order."""
+        if shape not in self._by_total:
+            totals = ((its, i) for i, (_, _, its) in enumerate(self.of_shape.get(shape, ())) if not isnan(its))
+            self._by_total[shape] = sorted(totals)
+        by_total = self._by_total[shape]
+        first, last = bisect_left(by_total, (total - room, -1)), bisect_right(by_total, (total + room, len(by_total)))
+        each = self.of_shape.get(shape, ())
+        return [each[i][:2] for i in sorted(i for _, i in by_total[first:last])]
 
     def nearly(self, answer: Floats, within: Floats) -> list[Tags]:
         """A mistake and a slip: all but one or two entries of a prediction."""
