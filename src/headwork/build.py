@@ -1,11 +1,12 @@
 """A formula built from its sizes alone: every input it takes, in the right shape."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwork.formulas import SQRT_D_K, Formula, Projection, Scale, formula_named, given
-from headwork.graph import Head, Step
+from headwork.errors import HeadworkError
+from headwork.formulas import SQRT_D_K, Formula, Projection, Scale, cut, formula_named, given
+from headwork.graph import Block, Head, Step
 from headwork.ops import Shape, Size
 
 
@@ -34,6 +35,7 @@ def build(
     context: bool = False,
     output_projection: bool = True,
     scale: Scale = SQRT_D_K,
+    blocks: int | Sequence[int] = 1,
 ) -> Step:
     """The last step of a formula, its inputs `Given` in these sizes. `biases` is any of "b_Q", "b_K", "b_V", "b_O"."""
     chosen = formula_named(formula)
@@ -57,6 +59,13 @@ def build(
         inputs["kv_heads"] = sizes.kv_heads
     if chosen.scaled:
         inputs["scale"] = scale
+    if chosen.blocks:
+        if not isinstance(sizes.keys, int):
+            raise HeadworkError(f"{formula} needs the number of keys; give it, such as keys = 8")
+        inputs["blocks"] = cut(sizes.keys, blocks)
+        if mask:
+            each = enumerate(inputs["blocks"])
+            inputs["mask"] = [given("mask", (sizes.tokens, keys), Block(number)) for number, keys in each]
     return chosen.function(**inputs)
 
 

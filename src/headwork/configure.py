@@ -42,6 +42,10 @@ def configuration(
     Unless given d_model is d, there are h heads, keys are as many as tokens, and d_k and d_v are d_model/heads.
     """
     chosen = formula_named(formula)
+    if chosen.blocks:
+        raise HeadworkError(
+            f'{formula} has blocks of keys, which a sheet gives: write formula = "{formula}", blocks = 2'
+        )
     number = _size(heads if heads is not None else "h") if chosen.several else 1
     if not chosen.several and heads not in (None, 1):
         raise HeadworkError(f"{formula} has one head; choose multi_head or multi_head_blocks for heads = {heads}")

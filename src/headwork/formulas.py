@@ -5,6 +5,7 @@
     single_head         the same with Q = X·W_Q, K = X·W_K, V = X·W_V, and W_O after it
     multi_head          a projection for every head, the heads joined, W_O after them
     multi_head_blocks   one wide projection, split into heads
+    blockwise           scaled_dot_product with the keys taken block by block, as a fused kernel takes them
 
 Shapes: X tokens×d_model, Q tokens×d_k, K keys×d_k, V keys×d_v, scores and weights tokens×keys,
 a head's output tokens×d_v, joined tokens×(heads·d_v). Every function takes steps (projections are one or two of
@@ -17,7 +18,7 @@ from typing import Literal
 
 from headwork import ops
 from headwork.errors import HeadworkError, ShapeError
-from headwork.graph import Head, Step, rewrite
+from headwork.graph import Block, Head, Step, rewrite
 from headwork.numbers.surd import Real
 from headwork.readings.shapes import shapes
 
@@ -108,6 +109,75 @@ def multi_head_blocks(
     return joined_heads(Q, K, V, W_O, mask, scale, heads)
 
 
+def blockwise(
+    Q: Step,
+    K: Step,
+    V: Step,
+    *,
+    blocks: Sequence[int],
+    mask: Sequence[Step] | None = None,
+    scale: Scale = SQRT_D_K,
+) -> Step:
+    """softmax(Q·Kᵀ/√d_k)·V, never more than one block of the scores at a time.
+
+    After every block the running maximum m, the running sum ℓ of e^(s − m) and the running output Σ e^(s − m)·v are
+    those of all keys so far: what was there before is corrected by c = e^(m before − m). In the end running/ℓ.
+    `blocks` are the numbers of keys in each, in order; `mask` has one matrix for each.
+    """
+    maxima: Step | None = None
+    sums: Step | None = None
+    running: Step | None = None
+    start = 0
+    for number, size in enumerate(blocks):
+        block = Block(number)
+        rows = ops.Rows(start, start + size)
+        keys, values = (Step(rows, (whole,), whole.role, block) for whole in (K, V))
+        scores = scaled(product("scores", Q, transposed(keys)), scale, Q)
+        scores = masked(scores, mask[number]) if mask else scores
+        before, maxima = maxima, Step(ops.Maxima(), (*_known(maxima), scores), "maxima", block)
+        shifted = Step(ops.Subtract(), (scores, maxima), "shifted", block)
+        exponentials = Step(ops.Exp(), (shifted,), "exponentials", block)
+        here = Step(ops.Sums(), (exponentials,), "sums" if before is None else "block_sums", block)
+        output = product("running" if before is None else "block_output", exponentials, values)
+        if before is None:
+            sums, running = here, output
+        else:
+            drop = Step(ops.Subtract(), (before, maxima), "drop", block)
+            correction = Step(ops.Exp(), (drop,), "correction", block)
+            sums = _corrected("sums", sums, correction, here)
+            running = _corrected("running", running, correction, output)
+        start += size
+    if running is None or sums is None:
+        raise HeadworkError("blockwise needs at least one block of keys; give blocks = 2, or their sizes")
+    return checked(Step(ops.DivideBy(), (running, sums), "head_output"))
+
+
+def _known(step: Step | None) -> tuple[Step, ...]:
+    return () if step is None else (step,)
+
+
+def _corrected(role: str, before: Step | None, correction: Step, here: Step) -> Step:
+    """What was there before, made smaller by the correction, and what this block adds."""
+    assert before is not None
+    kept = Step(ops.Multiply(), (before, correction), f"kept_{role}", correction.head)
+    return Step(ops.Add(), (kept, here), role, correction.head)
+
+
+def cut(keys: int, blocks: int | Sequence[int]) -> tuple[int, ...]:
+    """How many keys each block has: as equal as they can be, the first ones larger; or as told.
+
+    >>> cut(5, 2), cut(5, [1, 4])
+    ((3, 2), (1, 4))
+    """
+    if isinstance(blocks, int):
+        if not 1 <= blocks <= keys:
+            raise HeadworkError(f"{keys} keys cannot be cut into {blocks} blocks; give 1 to {keys}")
+        return tuple(keys // blocks + (i < keys % blocks) for i in range(blocks))
+    if sum(blocks) != keys or min(blocks) < 1:
+        raise HeadworkError(f"blocks of {', '.join(map(str, blocks))} keys do not make {keys}; give sizes that do")
+    return tuple(blocks)
+
+
 @dataclass(frozen=True)
 class Formula:
     """What is to be known of a formula by those who do not read it."""
@@ -116,6 +186,7 @@ class Formula:
     projects: bool = True  # takes X and projections; else Q, K and V as they are
     heads: Literal["one", "each", "split"] = "one"  # several: a projection for each, or a wide one that is split
     scaled: bool = True
+    blocks: bool = False  # the keys are taken block by block
 
     @property
     def name(self) -> str:
@@ -135,6 +206,7 @@ FORMULAS: Mapping[str, Formula] = {
         Formula(single_head),
         Formula(multi_head, heads="each"),
         Formula(multi_head_blocks, heads="split"),
+        Formula(blockwise, projects=False, blocks=True),
     )
 }
 

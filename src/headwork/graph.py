@@ -14,6 +14,10 @@ Rules = Mapping[type[Op], Callable[..., T]]
 Head = int | str | None  # an index from 0; a letter for a typical head; None for what belongs to no head
 
 
+class Block(int):
+    """A block of keys: where there are no heads, a step may belong to one of these, counted as heads are."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
     """One named line: an operation, the steps it works on, its role and its head.

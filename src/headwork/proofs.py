@@ -15,14 +15,27 @@ import mpmath
 import sympy
 
 from headwork.errors import HeadworkError
-from headwork.formulas import Formula, Projection, formula_named, given, product, softmax, transposed, unfolded
+from headwork.formulas import (
+    Formula,
+    Projection,
+    blockwise,
+    cut,
+    formula_named,
+    given,
+    product,
+    scaled_dot_product,
+    softmax,
+    transposed,
+    unfolded,
+)
 from headwork.graph import Step, in_order, read
 from headwork.maths import Letter, Prose, between, listed
 from headwork.notation import PLAIN, Name, Notation
 from headwork.ops import Add, Given, Join, Split, Transpose
 from headwork.readings.counts import counts, total
+from headwork.readings.gradients import gradients
 from headwork.readings.shapes import shapes
-from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named
+from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named, symbols
 
 if TYPE_CHECKING:
     from headwork.sheets.ready import Ready
@@ -172,7 +185,10 @@ def _equal(a: Any, b: Any) -> bool:
     difference = a - b
     if abs(_evaluated(difference, _small_numbers(difference))) > 1e-20:
         return False
-    return bool(sympy.expand(difference) == 0 or sympy.simplify(difference) == 0)
+    # What holds whatever a maximum is holds for the maximum, and then exponentials are the only functions left.
+    freed = difference.replace(sympy.Max, lambda *numbers: sympy.Dummy(str(numbers), real=True))
+    above, _ = sympy.fraction(sympy.together(sympy.powsimp(sympy.expand(freed, power_exp=True))))
+    return bool(sympy.expand(above) == 0 or sympy.simplify(difference) == 0)
 
 
 def _small_numbers(expression: Any) -> dict[Any, Any]:
@@ -271,6 +287,30 @@ def shift_claim(tokens: int = 2, keys: int = 2, _: int = 2) -> tuple[Step, Step]
     return unfolded(weights), unfolded(weights, maximum=True)
 
 
+def blockwise_claim(tokens: int = 2, keys: int = 2, d_v: int = 1) -> tuple[Step, Step]:
+    """The softmax over all keys at once, and over two blocks of them."""
+    Q, K, V = given("Q", (tokens, 1)), given("K", (keys, 1)), given("V", (keys, d_v))
+    return scaled_dot_product(Q, K, V, scale=None), blockwise(Q, K, V, blocks=cut(keys, min(2, keys)), scale=None)
+
+
+def prove_softmax_gradient(tokens: int = 1, keys: int = 2, notation: Notation = PLAIN) -> Proof:
+    """∂L/∂s of L = Σ g·softmax(s), by differentiating every entry, and by the rule P∘(g − D)."""
+    scores, seed = given("scores", (tokens, keys)), given("d_weights", (tokens, keys))
+    weights = softmax(scores)
+    found = gradients(weights, of=(scores,), seed=seed)[scores]
+    meaning = symbols((weights, found), notation=notation)
+    loss = sympy.Add(
+        *(g * p for rows in zip(meaning[seed], meaning[weights], strict=True) for g, p in zip(*rows, strict=True))
+    )
+    entries = []
+    for i, (own, ruled) in enumerate(zip(meaning[scores], meaning[found], strict=True)):
+        for j, (s, by_rule) in enumerate(zip(own, ruled, strict=True)):
+            derived = sympy.diff(loss, s)
+            entries.append(Equality(notation.entry(found, i, j), derived, by_rule, _equal(derived, by_rule)))
+    name = notation.of(found)
+    return Proof((Lemma(name, tuple(entries)),), (name,))
+
+
 def _row(matrix: Step, row: int, rows: int) -> Step:
     return transposed(Step(Split(row, rows), (transposed(matrix),), f"{matrix.role}_column"))
 
@@ -284,11 +324,15 @@ def _stacked(rows: Sequence[Step], role: str) -> Step:
     return Step(Transpose(), (standing,), role)
 
 
+CLAIMS = ("scores[i,j]", "head_output[i]", "shift", "blockwise", "gradient")
+
+
 def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[Prose, Proof]]:
     """The claims that a part's names stand for, each with its proof.
 
     "scores[i,j]": an entry of Q·Kᵀ is a row of Q times a row of K. "head_output[i]": a row of A·V is a weighted sum.
-    "shift": a number taken off a row of scores changes no weight.
+    "shift": a number taken off a row of scores changes no weight. "blockwise": blocks of keys give what all give at
+    once. "gradient": what the softmax passes back.
     Roles: multi_head and multi_head_blocks agree in them.
     """
     sizes = ready.sizes
@@ -296,7 +340,7 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[P
     claims: list[tuple[Prose, Proof]] = []
     Q, K, V = (notation.of_role(role) for role in ("Q", "K", "V"))
     i, j = Letter("i"), Letter("j")
-    roles = [name for name in find if "[" not in name and name != "shift"]
+    roles = [name for name in find if name not in CLAIMS]
     for name in find:
         if name == "scores[i,j]":
             proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
@@ -319,10 +363,14 @@ def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[P
             proof = prove(*shift_claim(tokens, keys), notation=notation)
             no_change = "Taking the same number off every score of a row, such as the largest, changes no weight."
             claims.append(((no_change,), proof))
-        elif name not in roles:
-            raise HeadworkError(
-                f"nothing is known to prove about '{name}'; try scores[i,j], head_output[i], shift or a role"
-            )
+        elif name == "blockwise":
+            proof = prove(*blockwise_claim(min(tokens, 2), min(keys, 3)), notation=notation)
+            claims.append((("Block after block, corrected, gives what all keys at once give.",), proof))
+        elif name == "gradient":
+            proof = prove_softmax_gradient(1, min(keys, 3), notation)
+            claims.append((("The softmax passes back P∘(dP − D), where D is the row sum of P∘dP.",), proof))
+        elif "[" in name:
+            raise HeadworkError(f"nothing is known to prove about '{name}'; try {', '.join(CLAIMS)} or a role")
     if roles:
         heads = sizes.heads if isinstance(sizes.heads, int) and sizes.heads > 1 else 2
         same = listed(notation.of_role(role).maths for role in roles)

@@ -6,11 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from headwork import working as w
+from headwork.build import build
 from headwork.errors import HeadworkError, SheetError
-from headwork.graph import Step, needed
+from headwork.formulas import cut, formula_named
+from headwork.graph import Block, Step, needed
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
-from headwork.ops import Given, MatMul, Rows, Split, Stack, Sums, Transpose
+from headwork.ops import DivideBy, Given, MatMul, Rows, Split, Stack, Sums, Transpose
 from headwork.readings.entries import origin
 from headwork.readings.exact import Matrix
 from headwork.sheets.backward import gradient_parts
@@ -18,6 +20,7 @@ from headwork.sheets.load import load
 from headwork.sheets.ready import Found, Ready, unseen
 from headwork.sheets.sheet import NUMBERS, Part, Problem, Sheet
 
+MANY_BLOCKS = 1 << 30  # after all of them
 WHOLE = -1  # in a set of wanted rows: all of them
 FEWEST_DRAWN = 4  # steps that make a picture worth its room
 
@@ -106,7 +109,7 @@ class _Solver:
         return w.PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
-        order = {step: i for i, step in enumerate(needed(self.ready.ends, {}))}
+        order = {step: (_block(step), i) for i, step in enumerate(needed(self.ready.ends, {}))}
         return sorted(steps, key=lambda step: order[step])
 
     # Values.
@@ -188,6 +191,8 @@ class _Solver:
 
     def block(self, step: Step) -> tuple[int, int] | None:
         width = self.ready.shape[step][-1]
+        if isinstance(step.op, Rows):
+            return step.op.start + self.notation.first_index, step.op.stop - 1 + self.notation.first_index
         if not isinstance(step.op, Split) or not isinstance(width, int):
             return None
         start = step.op.part * width + self.notation.first_index
@@ -237,7 +242,9 @@ class _Solver:
     # The other kinds.
 
     def shape_table(self, part: Part) -> list[w.Line]:
-        steps = [found.step for found in self.ready.asked(part)] if part.find else self.ready.computed()
+        steps = (
+            [found.step for found in self.ready.asked(part)] if part.find else self.in_page_order(self.ready.computed())
+        )
         return [w.Shapes(tuple(self.equation(step, {}, {}) for step in dict.fromkeys(steps)))]
 
     def diagram(self, part: Part) -> list[w.Line]:
@@ -268,7 +275,7 @@ class _Solver:
         from headwork.readings.counts import BY_HAND, Count, counts, repeats
 
         each, times = counts(self.ready.ends), repeats(self.ready.ends)
-        asked = [found.step for found in self.ready.asked(part)] or self.ready.computed()
+        asked = [found.step for found in self.ready.asked(part)] or self.in_page_order(self.ready.computed())
         back = [step for step in asked if step not in self.ready.forward]
         ways = {"total": asked}
         if back and not part.find:
@@ -278,7 +285,25 @@ class _Solver:
             rows = tuple((self.equation(step, {}, {}), each[step], times[step]) for step in steps)
             total = sum((each[step].times(times[step]) for step in steps), Count())
             lines.append(w.Counts(rows, total, BY_HAND, name))
+        if formula_named(self.problem.formula).blocks and not part.find:
+            lines.append(self.at_once())
         return lines
+
+    def at_once(self) -> w.Counts:
+        """What the same costs without blocks, and why blocks pay all the same."""
+        from headwork.readings.counts import BY_HAND, counts
+        from headwork.readings.counts import total as total_count
+
+        sizes, item = self.ready.sizes, 4
+        whole = build("scaled_dot_product", sizes, mask=self.problem.mask != "none", scale=self.problem.scale)
+        widest = max(cut(sizes.keys, self.problem.blocks))
+        moved = item * (sizes.tokens * (sizes.d_k + sizes.d_v) + sizes.keys * (sizes.d_k + sizes.d_v))
+        note = (
+            f"Blocks cost more operations, but of the scores there are never more than {sizes.tokens * widest:,} at a "
+            f"time, here {sizes.tokens * sizes.keys:,}. Where so many fit into fast memory, nothing but the inputs and "
+            f"the output moves: {moved:,} bytes."
+        )
+        return w.Counts((), total_count(whole, counts(whole)), BY_HAND, "total at once", (note,))
 
     def moments(self, part: Part) -> list[w.Line]:
         from headwork.numbers.digits import to_float
@@ -300,6 +325,13 @@ class _Solver:
         from headwork.proofs import claim
 
         return [w.Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
+
+
+def _block(step: Step) -> int:
+    """Block after block, what belongs to none before or after them."""
+    if isinstance(step.head, Block):
+        return step.head + 1
+    return MANY_BLOCKS if isinstance(step.op, DivideBy) and isinstance(step.inputs[0].head, Block) else 0
 
 
 def _row_by_row(step: Step) -> bool:

@@ -195,6 +195,7 @@ class Counts(Shown):
     total: Count
     convention: Convention
     name: str = "total"  # of the last row
+    note: Prose = ()
 
 
 @dataclass(frozen=True, repr=False)

@@ -73,7 +73,8 @@ def prove(
     context: typer.Context,
     sheet: options.MaybeSheet = None,
     claim: Annotated[
-        str, typer.Option(help="blocks, entry (of Q·Kᵀ), row (of weights·V) or shift (of the softmax).")
+        str,
+        typer.Option(help="blocks, blockwise, entry (of Q·Kᵀ), row (of weights·V), shift or gradient (of softmax)."),
     ] = "blocks",
     left: Annotated[str, typer.Option(help="With --claim blocks: one formula …")] = "multi_head",
     right: Annotated[str, typer.Option(help="… and the one it is compared with.")] = "multi_head_blocks",
@@ -85,19 +86,22 @@ def prove(
     if sheet is not None:
         _show_sheet(context, "prove", own_parts=True)
         return
-    from headwork.proofs import entry_claim, row_claim, shift_claim
+    from headwork.proofs import blockwise_claim, entry_claim, prove_softmax_gradient, row_claim, shift_claim
     from headwork.proofs import prove as compare
 
-    claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim}
-    if claim in claims:
+    claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim, "blockwise": blockwise_claim}
+    if claim in (*claims, "gradient"):
         options.refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one step; leave it out")
-        if claim == "shift":
+        if claim in ("shift", "gradient"):
             options.refuse(context, ["d_model"], "a softmax has as many columns as there are tokens; leave it out")
+    if claim == "gradient":
+        proof = prove_softmax_gradient(1, tokens)
+    elif claim in claims:
         proof = compare(*claims[claim](tokens, tokens, d_model or 2))
     elif claim == "blocks":
         proof = compare(left, right, heads=heads, tokens=tokens, d_model=d_model)
     else:
-        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, entry, row or shift")
+        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, {', '.join(claims)} or gradient")
     typer.echo(str(proof))
     if not proof:
         raise typer.Exit(1)

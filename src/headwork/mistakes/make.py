@@ -40,6 +40,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         formula = formula_named(self.formula)
+        if formula.blocks:
+            raise HeadworkError(
+                f"{self.formula} is not drawn; choose scaled_dot_product and cut it into blocks yourself"
+            )
         if self.mask not in ("none", "causal"):
             raise HeadworkError(f"there is no mask '{self.mask}'; choose none or causal")
         for name, size, most in (("tokens", self.tokens, 8), ("heads", self.heads, 8), ("d_model", self.d_model, 32)):

@@ -7,7 +7,7 @@ one box for the rest; more than a few of those stand as one, stacked.
 
 from dataclasses import dataclass, field
 
-from headwork.graph import Head
+from headwork.graph import Block, Head
 from headwork.maths import Maths, Row, Words
 from headwork.readings.shapes import shape_maths, size_text
 from headwork.render.arrangement import Arrangement, Frame
@@ -82,7 +82,7 @@ class _Painter:
         if isinstance(head, str):
             return f"head {name}, one of {size_text(self.graph.head_count)}"
         if not rest:
-            return f"head {name}"
+            return f"block {name}" if isinstance(head, Block) else f"head {name}"
         alike = f"heads {name} to {self.graph.head_name(self.graph.heads[-1])}, each like this"
         shared = self.graph.sharing
         return alike if shared == 1 else f"{alike}; {shared} heads share each K and V"

@@ -133,6 +133,8 @@ def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
     for columns in everything if layout.room is None else columns_that_fit((header, *rows), layout.room):
         yield b.Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)
     yield b.Paragraph(("Operations in all: ", _total(line.total.operations(line.convention)), "."), "line")
+    if line.note:
+        yield b.Paragraph(line.note, "line")
     yield b.Paragraph(line.convention.text, "aside")
 
 

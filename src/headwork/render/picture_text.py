@@ -1,5 +1,6 @@
 """A diagram in words: its steps head by head, for formats that do not draw and readers who do not see."""
 
+from headwork.graph import Block
 from headwork.inline import inline
 from headwork.maths import Maths, Row, Sign, Words
 from headwork.readings.shapes import shape_maths, shape_text
@@ -33,7 +34,8 @@ def _sections(diagram: Diagram) -> list[Section]:
     sections: list[Section] = [("", [e for e in drawn if e.head is None and not _after_heads(e)])]
     for head in heads:
         rows = [e for e in drawn if e.head == head]
-        sections.append((f"Head {rows[0].name.subscripts[-1]}", rows))
+        kind = "Block" if isinstance(head, Block) else "Head"
+        sections.append((f"{kind} {rows[0].name.subscripts[-1]}", rows))
     sections.append(("", [e for e in drawn if e.head is None and _after_heads(e)]))
     return [(title, rows) for title, rows in sections if rows]
 

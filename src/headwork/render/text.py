@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headwork.graph import Block
 from headwork.inline import inline, sentence
 from headwork.maths import Maths
 from headwork.readings.shapes import shape_text
@@ -173,7 +174,8 @@ def picture_lines(rows: tuple[Equation, ...]) -> Lines:
 
 
 def _head(rows: list[Equation]) -> Lines:
-    return [f"head {rows[0].name.subscripts[-1]}", *(f"│  {_arrow(e)}" for e in rows), "│"]
+    kind = "block" if isinstance(rows[0].head, Block) else "head"
+    return [f"{kind} {rows[0].name.subscripts[-1]}", *(f"│  {_arrow(e)}" for e in rows), "│"]
 
 
 def _arrow(equation: Equation) -> str:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 LARGEST_SIDE = 128  # rows, columns or heads: a sheet is worked entry by entry
 _PROBLEM = [
-    *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "softmax", "places"),
+    *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "softmax", "blocks", "places"),
     *("first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
 ]
 _PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
@@ -36,6 +36,7 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         kv_heads=_key("kv_heads", _count, table.get("kv_heads")),
         scale=_key("scale", _scale, table.get("scale"), str(table.get("formula"))),
         mask=_key("mask", _mask, table.get("mask", "none")),
+        blocks=_key("blocks", _blocks, table.get("blocks"), str(table.get("formula"))),
         softmax=_key("softmax", _one_of, table.get("softmax", "whole"), SOFTMAXES),
         places=_key("places", _integer, table.get("places", 2), 0, 50),
         notation=Notation(_key("notation", _names, table.get("notation", {})), first),
@@ -201,6 +202,16 @@ def _scale(value: Any, formula: str) -> Scale:
     if not number:
         raise HeadworkError('is 0, and nothing can be divided by it; write "none" for no scaling')
     return number
+
+
+def _blocks(value: Any, formula: str) -> int | tuple[int, ...]:
+    if value is None:
+        return 2 if formula_named(formula).blocks else 1
+    if not formula_named(formula).blocks:
+        raise HeadworkError(f"{formula} takes all keys at once; use blockwise or remove the key")
+    if isinstance(value, list):
+        return tuple(_integer(size, 1, LARGEST_SIDE) for size in value)
+    return _integer(value, 1, LARGEST_SIDE)
 
 
 def _table(value: Any) -> dict[str, Any]:

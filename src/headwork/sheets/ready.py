@@ -50,24 +50,36 @@ class Ready:
             # A single head without W_O ends with the head's own output.
             output_projection=formula_named(problem.formula).several or "W_O" in roles or not roles,
             scale=problem.scale,
+            blocks=problem.blocks,
         )
         whole = problem.softmax == "whole"
         self.last = last if whole else unfolded(last, maximum=problem.softmax == "safe-steps")
         self.steps: dict[Key, Step] = {}
         self._enter(in_order(self.last))
-        self.forward = set(self.steps.values())
+        self.forward = set(in_order(self.last))
         self.ends: tuple[Step, ...] = (self.last, *self._way_back())
         self.shape = shapes(self.ends)
         self.handed = self._handed(problem.given)
         if masked and isinstance(self.sizes.tokens, int) and isinstance(self.sizes.keys, int):
-            self.handed[self.steps["mask", None]] = self._mask(self.sizes.tokens, self.sizes.keys)
+            self._hand_mask(self._mask(self.sizes.tokens, self.sizes.keys))
         self._known: dict[Step, Matrix] = {}
         self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
 
-    def _enter(self, steps: Iterable[Step], before: str = "") -> None:
-        """Steps become known by role and head; `before` is put before the role."""
+    def _hand_mask(self, mask: Matrix) -> None:
+        """The mask, or the columns of it that belong to each block of keys."""
+        if ("mask", None) in self.steps:
+            self.handed[self.steps["mask", None]] = mask
+            return
+        start = 0
+        for block in [step for (role, _), step in self.steps.items() if role == "mask"]:
+            stop = start + self.shape[block][-1]
+            self.handed[block] = tuple(row[start:stop] for row in mask)
+            start = stop
+
+    def _enter(self, steps: Iterable[Step]) -> None:
+        """Steps become known by role and head."""
         for step in steps:
-            self.steps.setdefault((before + step.role, step.head if isinstance(step.head, int) else None), step)
+            self.steps.setdefault((step.role, step.head if isinstance(step.head, int) else None), step)
 
     def _way_back(self) -> list[Step]:
         """Where gradients end, if some part asks for them: of what is found, and what is learned from them."""

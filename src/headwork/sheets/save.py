@@ -40,6 +40,8 @@ def _problem(problem: Problem, prefix: str) -> Iterator[str]:
         yield f"scale = {_text('none') if problem.scale is None else number_text(problem.scale)}"
     if problem.mask != "none":
         yield f"mask = {_text(problem.mask) if isinstance(problem.mask, str) else _matrix(problem.mask)}"
+    if formula_named(problem.formula).blocks:
+        yield f"blocks = {list(problem.blocks) if isinstance(problem.blocks, tuple) else problem.blocks}"
     if problem.softmax != "whole":
         yield f"softmax = {_text(problem.softmax)}"
     yield f"places = {problem.places}"

@@ -47,6 +47,7 @@ class Problem:
     kv_heads: int | None = None
     scale: Scale = SQRT_D_K
     mask: str | Matrix = "none"
+    blocks: int | tuple[int, ...] = 1  # of keys, for blockwise: how many, or how many keys in each
     softmax: str = "whole"  # or taken apart into "steps", or into "safe-steps", less the row's maximum first
     places: int = 2
     notation: Notation = field(default_factory=Notation)
