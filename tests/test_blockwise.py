@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwork
+from headwork.claims import blockwise_claim, prove_softmax_gradient
 from headwork.errors import HeadworkError
 from headwork.formulas import blockwise, cut, scaled_dot_product
 from headwork.formulas import given as given_step
 from headwork.graph import Block, Step, in_order, rewrite
 from headwork.marking.mark import mark
 from headwork.ops import Exp
-from headwork.proofs import blockwise_claim, prove, prove_softmax_gradient
+from headwork.proofs import prove
 from headwork.readings.exact import HIDDEN, Entry, Matrix, exact
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.ready import Ready

@@ -20,7 +20,7 @@ ROOT = Path(headwork.__file__).parent
 ORDER = [
     *("errors", "extras", "maths", "inline", "numbers", "ops", "graph", "notation"),
     *("readings", "formulas", "build"),
-    *("why_scale", "sheets", "proofs", "working", "solving", "configure", "layer_on_page", "by_hand"),
+    *("why_scale", "sheets", "proofs", "claims", "working", "solving", "configure", "layer_on_page", "by_hand"),
     *("render", "mistakes"),
     *("inspecting", "marking"),
     *("testing", "cli"),

@@ -2,11 +2,12 @@
 
 import pytest
 
+from headwork.claims import entry_claim, row_claim
 from headwork.errors import HeadworkError
 from headwork.formulas import given, scaled_dot_product
 from headwork.graph import rewrite
 from headwork.ops import Divide
-from headwork.proofs import entry_claim, prove, row_claim
+from headwork.proofs import prove
 
 
 @pytest.mark.parametrize(("heads", "tokens", "d_model"), [(2, 2, 4), (1, 3, 2), (3, 1, 6), (4, 2, 8)])

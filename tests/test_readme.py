@@ -38,8 +38,11 @@ def test_the_python_examples_run() -> None:
 
 
 def test_the_documented_sheet_solves() -> None:
-    (sheet,) = blocks("docs/reference/sheets.md", "toml")
-    assert headwork.solve(parse_sheet(sheet, "sheets.md"))["output"].value is not None
+    """And with the part about gradients put behind it."""
+    sheet, part = blocks("docs/reference/sheets.md", "toml")
+    working = headwork.solve(parse_sheet(f"{sheet}\n{part}", "sheets.md"))
+    assert working["output"].value is not None
+    assert working["d_W_Q", 1].value is not None
 
 
 def test_the_two_commands_are_given() -> None:

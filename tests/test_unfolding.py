@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from typer.testing import CliRunner
 
 import headwork
+from headwork.claims import shift_claim
 from headwork.cli import app
 from headwork.errors import HeadworkError
 from headwork.formulas import given as given_step
@@ -15,7 +16,7 @@ from headwork.formulas import scaled_dot_product, unfolded
 from headwork.graph import Step, in_order, rewrite
 from headwork.marking.mark import mark
 from headwork.ops import Maxima, Softmax, Sums
-from headwork.proofs import prove, shift_claim
+from headwork.proofs import prove
 from headwork.readings.exact import exact
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.ready import Ready

@@ -322,7 +322,7 @@ class _Solver:
         return lines
 
     def proofs(self, part: Part) -> list[w.Line]:
-        from headwork.proofs import claim
+        from headwork.claims import claim
 
         return [w.Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
 
@@ -334,8 +334,7 @@ def _block(step: Step) -> int:
     return MANY_BLOCKS if isinstance(step.op, DivideBy) and isinstance(step.inputs[0].head, Block) else 0
 
 
-def _row_by_row(step: Step) -> bool:
-    """Whether a row is made of the same row of what it is made of."""
+def _row_by_row(step: Step) -> bool:  # whether a row is made of the same row of what it is made of
     return not isinstance(step.op, Transpose | Rows | Stack) and step.op != Sums(-2)
 
 

@@ -86,7 +86,7 @@ def prove(
     if sheet is not None:
         _show_sheet(context, "prove", own_parts=True)
         return
-    from headwork.proofs import blockwise_claim, entry_claim, prove_softmax_gradient, row_claim, shift_claim
+    from headwork.claims import blockwise_claim, entry_claim, prove_softmax_gradient, row_claim, shift_claim
     from headwork.proofs import prove as compare
 
     claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim, "blockwise": blockwise_claim}
