@@ -141,6 +141,7 @@ time.sleep(0.1)
 """
 
 
+@pytest.mark.skipif(not backend().native, reason="what NumPy's own threads do when the interpreter ends is NumPy's")
 @pytest.mark.parametrize("again", range(3))
 def test_a_daemon_thread_in_a_call_when_the_interpreter_ends(again: int) -> None:
     assert run(DAEMON) == ""

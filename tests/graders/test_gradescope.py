@@ -41,7 +41,8 @@ class Image:
         ]
         mounts = [word for folder in here for word in ("--ro-bind", folder, folder)]
         sandbox = ["bwrap", *mounts, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--unshare-net"]
-        own = ["--bind", str(self.root), "/autograder", "--chdir", "/autograder", "--clearenv"]
+        python = ["--ro-bind", str(self.consumers.parent), str(self.consumers.parent)]  # wherever the checkout lies
+        own = [*python, "--bind", str(self.root), "/autograder", "--chdir", "/autograder", "--clearenv"]
         path = ["--setenv", "PATH", f"{self.consumers}:/usr/bin:/bin"]
         subprocess.run([*sandbox, *own, *path, *command], check=True, timeout=60)
 
