@@ -37,4 +37,5 @@ suite wide avx512 "" "${engine[@]}"
 build address -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=address,undefined
 for cpu in baseline avx2; do suite address "$cpu" libasan.so "${engine[@]}"; done
 build thread -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=thread
-suite thread avx2 libtsan.so "${engine[@]}"
+# A child forked from a process with threads is beyond this sanitizer: it ends such a child by itself.
+suite thread avx2 libtsan.so -k "not fork" "${engine[@]}"

@@ -154,7 +154,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["shapes", "--formula", "single_head", "--heads", "2"], "single_head has one head"),
     (["shapes", "--kv-heads", "3", "--heads", "8", "--d-model", "64"], "8 query heads cannot share 3 key"),
     (["count", "--convention", "guess"], "there is no convention 'guess'; choose from by-hand, flops"),
-    (["prove", "--claim", "p=np"], "there is no claim 'p=np'; choose blocks, entry, row or shift"),
+    (["prove", "--claim", "p=np"], "there is no claim 'p=np'; choose blocks, entry, row, shift, blockwise or gradient"),
     (["prove", "two-heads"], "has no part of kind 'prove'"),
     (["moments", "--variance", "-1"], "is negative; give 0 or more"),
     (["moments", "--mean", "x"], "'x' is not a number"),
