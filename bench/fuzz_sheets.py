@@ -107,6 +107,8 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
     }
     if several:
         table |= {"heads": heads, "kv_heads": kv_heads}
+    if FORMULAS[formula].blocks:
+        table["blocks"] = draw.choice([number for number in range(1, keys + 1) if keys % number == 0])
     if formula != "dot_product" and draw.random() < 0.4:
         table["scale"] = draw.choice(["none", "sqrt(d_k)", 2, "sqrt(3)", "1e-40" if extreme else 7])
     return table
