@@ -120,7 +120,8 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Mapping[str, Any]]], str]] = {
 # Command lines.
 
 LEFT_OUT = ("bench", "inspect")  # which time the machine, and run somebody's code in a process of its own
-COMMANDS: Mapping[str, Any] = {k: v for k, v in get_command(app).commands.items() if k not in LEFT_OUT}  # type: ignore[attr-defined]
+_ALL: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]  # a group has them
+COMMANDS = {name: command for name, command in _ALL.items() if name not in LEFT_OUT}
 
 
 def command(draw: Random, temper: str) -> Case:

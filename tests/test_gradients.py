@@ -197,7 +197,7 @@ def test_a_sheet_asks_for_gradients() -> None:
         assert line in page
     assert "ΔW_O = 0.1·dW_O" in page
     assert "dX = dX_Q,1 + dX_K,1 + dX_V,1 + dX_Q,2 + dX_K,2 + dX_V,2" in page
-    answers = [line.name for line in working.problems[0].parts[1].answers]  # type: ignore[union-attr]
+    answers = [line.name for line in working.problems[0].parts[1].answers]  # type: ignore[union-attr]  # equations
     assert [str(name) for name in answers][:3] == ["db_O", "dW_O", "dW_Q,1"]
 
 

@@ -104,7 +104,8 @@ def _sizes_by_name(function: F) -> F:
     """`help` shows every size by its name, type and default where the function says **sizes."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     sizes = [p for p in signature(configuration).parameters.values() if p.name != "formula"]
-    function.__signature__ = signature(function).replace(parameters=[*own, *sizes])  # type: ignore[attr-defined]
+    shown = signature(function).replace(parameters=[*own, *sizes])
+    function.__signature__ = shown  # type: ignore[attr-defined]  # what help() shows
     return function
 
 

@@ -132,7 +132,7 @@ def test_the_message_and_the_working_are_from_own_numbers() -> None:
     assert wrong.entries_wrong == ((1, 2),)
     working = wrong.working()
     assert working is not None
-    assert float(working.result) == pytest.approx(1.192, abs=1e-3)  # type: ignore[arg-type]
+    assert float(working.result) == pytest.approx(1.192, abs=1e-3)  # type: ignore[arg-type]  # it is not hidden
 
 
 def test_a_slip_is_handed_on_within_its_rounding() -> None:

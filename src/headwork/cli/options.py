@@ -34,7 +34,7 @@ def with_sizes(command: Command) -> Command:
     """A command that takes **sizes, with an option for each of them."""
     own = [p for p in signature(command).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     sizes = [Parameter(n, Parameter.KEYWORD_ONLY, default=d, annotation=o) for n, (o, d) in SIZES.items()]
-    command.__signature__ = Signature([*own, *sizes])  # type: ignore[attr-defined]
+    command.__signature__ = Signature([*own, *sizes])  # type: ignore[attr-defined]  # typer reads it
     return command
 
 
