@@ -9,7 +9,7 @@ from typing import Any
 from headwork.errors import HeadworkError
 from headwork.marking.tolerance import Written, read_number
 from headwork.numbers.parse import NumberError
-from headwork.sheets.fields import LARGEST_SIDE
+from headwork.sheets.checks import LARGEST_SIDE
 
 LONGEST = 20_000  # characters of one answer
 Texts = list[list[Any]]
