@@ -93,10 +93,27 @@ class Barred:
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix in square brackets. A page that can be pointed at finds it by its `key`."""
+    """A matrix in square brackets. A page that can be pointed at finds it by its `key`, and whoever reads the page by
+    what it holds, where that is told."""
 
     rows: tuple[tuple[Maths, ...], ...]
     key: str = ""
+    holds: Holds | None = None
+
+
+@dataclass(frozen=True)
+class Holds:
+    """Whose numbers a matrix shows: the step's role and head, the row of it that comes first, and whether it stands
+    upright, rows as columns."""
+
+    role: str
+    head: int | str | None = None
+    row: int = 0
+    upright: bool = False
+
+    def place(self, i: int, j: int) -> tuple[int, int]:
+        """The step's own row and column of what stands here, counted from 0."""
+        return (j + self.row, i) if self.upright else (i + self.row, j)
 
 
 Maths = Letter | Number | Sign | Words | Gap | Row | Below | Above | Ratio | RootOf | Barred | Grid

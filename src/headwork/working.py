@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
 from headwork.graph import Head, Step
-from headwork.maths import Prose
+from headwork.maths import Holds, Prose
 from headwork.notation import Name, Notation
 from headwork.ops import MatMul, Shape
 from headwork.readings.exact import Entry, Hidden, Matrix
@@ -93,6 +93,17 @@ class Equation(Shown):
     def worked(self) -> bool:
         """Whether every number that went in is known."""
         return not self.given and self.value is not None and all(o.value is not None for o in self.operands)
+
+    @property
+    def holds(self) -> Holds:
+        return Holds(self.role, self.head, self.row or 0, self.upright)
+
+    def operand_holds(self, i: int) -> Holds:
+        """The same of an operand: a row of it where the equation is about a row, else all of it."""
+        number = 1 - i if self._turned else i
+        source = self.step.inputs[number]
+        whole = (isinstance(self.step.op, MatMul) and number == 1) or source.role.startswith("b_")
+        return Holds(source.role, source.head, 0 if whole else self.row or 0, self.upright)
 
     def origin(self, i: int, j: int) -> Origin:
         """How the entry that the page has in this place, counted from 0, came about, in the step's own rows."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from headwork.maths import Above, Gap, Grid, Maths, Number, Row, Sign, number
+from headwork.maths import Above, Gap, Grid, Holds, Maths, Number, Row, Sign, number
 from headwork.numbers.closed import Closed, Exact
 from headwork.numbers.digits import decimal, exact_decimal, leading_digits, scientific, significant
 from headwork.numbers.enclosure import sign
@@ -47,11 +47,11 @@ def _rises(entry: Exact) -> bool:
     return isinstance(entry, Closed) and any(sign(s) > 0 for N in entry.parts.values() for s in N)
 
 
-def grid(matrix: Matrix, style: Style, key: str = "") -> tuple[Grid, bool]:
+def grid(matrix: Matrix, style: Style, key: str = "", holds: Holds | None = None) -> tuple[Grid, bool]:
     """A matrix with its decimal points above one another, and whether every number in it is exact."""
     shown = [[cell(entry, style) for entry in row] for row in matrix]
     columns = [_column([maths for maths, _ in column]) for column in zip(*shown, strict=True)]
-    return Grid(tuple(zip(*columns, strict=True)), key), all(exact for row in shown for _, exact in row)
+    return Grid(tuple(zip(*columns, strict=True)), key, holds), all(exact for row in shown for _, exact in row)
 
 
 def _column(cells: list[Maths]) -> list[Maths]:

@@ -16,13 +16,13 @@ def equation_display(equation: Equation, layout: Layout, key: str) -> Display:
     """name = formula (shape), and under it the numbers."""
     remark, name = shape_remark(equation), equation.name.maths
     if equation.given and equation.value is not None:
-        first, *more = _fitting(grid(equation.value, layout.style, key)[0], layout, "=")
+        first, *more = _fitting(grid(equation.value, layout.style, key, equation.holds)[0], layout, "=")
         reason = "for the sum of all entries " if isinstance(equation.step.op, Constant) else "as given "
         return Display((Aligned(name, (first,), (reason, *remark)), *_under(more)), equation, key)
     top = Aligned(name, (related("=", formula(equation)),), remark)
     if equation.value is None:
         return Display((top,), equation, key)
-    value, exact = grid(equation.value, layout.style, key)
+    value, exact = grid(equation.value, layout.style, key, equation.holds)
     operands = _operands(equation, layout, key)
     pieces = _fitting(value, layout, "=" if exact else "≈")
     beside = len(pieces) == 1 and layout.fits(*operands, *pieces)
@@ -46,7 +46,11 @@ def unfilled_display(unfilled: Unfilled) -> Display:
 
 def _operands(equation: Equation, layout: Layout, key: str) -> list[Maths]:
     """The right-hand side with its matrices in; nothing where one is not known or it is too wide for the page."""
-    shown = [grid(o.value, layout.style, operand_key(key, i)) for i, o in enumerate(equation.operands) if o.value]
+    shown = [
+        grid(o.value, layout.style, operand_key(key, i), equation.operand_holds(i))
+        for i, o in enumerate(equation.operands)
+        if o.value
+    ]
     if len(shown) < len(equation.operands):
         return []
     relation = "=" if all(exact for _, exact in shown) else "≈"
@@ -67,7 +71,10 @@ def _fitting(matrix: Grid, layout: Layout, relation: str) -> list[Maths]:
     count = len(matrix.rows[0])
     for chunks in range(1, count + 1):
         size = -(-count // chunks)
-        blocks = [Grid(tuple(r[at : at + size] for r in matrix.rows), matrix.key) for at in range(0, count, size)]
+        blocks = [
+            Grid(tuple(r[at : at + size] for r in matrix.rows), matrix.key, matrix.holds)
+            for at in range(0, count, size)
+        ]
         pieces = [related(relation if i == 0 else "…", block) for i, block in enumerate(blocks)]
         if all(map(layout.fits, pieces)):
             break

@@ -11,6 +11,7 @@ from headwork.maths import (
     Below,
     Gap,
     Grid,
+    Holds,
     Letter,
     Maths,
     Number,
@@ -62,15 +63,25 @@ def _row(row: Row) -> str:
 
 def _grid(grid: Grid) -> str:
     rows = "".join(
-        "<mtr>" + "".join(_cell(cell, grid.key, i, j) for j, cell in enumerate(row)) + "</mtr>"
+        "<mtr>" + "".join(f"<mtd{_named(grid, i, j)}>{_node(cell)}</mtd>" for j, cell in enumerate(row)) + "</mtr>"
         for i, row in enumerate(grid.rows)
     )
-    return f'<mtable class="grid">{rows}</mtable>'
+    return f'<mtable class="grid"{held(grid.holds)}>{rows}</mtable>'
 
 
-def _cell(cell: Maths, key: str, row: int, column: int) -> str:
-    name = f' id="{spot_id((key, row, column))}"' if key else ""
-    return f"<mtd{name}>{_node(cell)}</mtd>"
+def held(holds: Holds | None) -> str:
+    """The attributes by which a page, its tests and other people's scripts find a matrix."""
+    if holds is None:
+        return ""
+    return f' data-role="{escape(holds.role)}" data-head="{"" if holds.head is None else escape(str(holds.head))}"'
+
+
+def _named(grid: Grid, i: int, j: int) -> str:
+    name = f' id="{spot_id((grid.key, i, j))}"' if grid.key else ""
+    if grid.holds is None:
+        return name
+    row, column = grid.holds.place(i, j)
+    return f'{name} data-row="{row}" data-column="{column}"'
 
 
 def spot_id(spot: Spot) -> str:

@@ -87,7 +87,7 @@ def line_blocks(line: w.Line, layout: Layout) -> Iterable[b.Block]:
 
 def _named(equation: w.Equation, layout: Layout) -> Maths:
     assert equation.value is not None
-    matrix, _ = grid(equation.value, layout.style)
+    matrix, _ = grid(equation.value, layout.style, holds=equation.holds)
     return Row((equation.name.maths, Sign("="), matrix))
 
 
