@@ -73,6 +73,7 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Number: lambda number: number.text,
     m.Sign: lambda sign: sign.text,
     m.Words: lambda words: words.text,
+    m.Named: lambda named: inline(named.of),
     m.Gap: lambda gap: " " * len(gap.text),
     m.Row: _row,
     m.Below: lambda node: f"{inline(node.base)}_{inline(node.script)}",

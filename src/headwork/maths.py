@@ -39,6 +39,14 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Named:
+    """A name and the role of what it names, whose colour it has where there are colours."""
+
+    of: Maths
+    role: str
+
+
+@dataclass(frozen=True)
 class Gap:
     """As much room as this text takes, left empty: it lines decimal points up."""
 
@@ -116,7 +124,7 @@ class Holds:
         return (j + self.row, i) if self.upright else (i + self.row, j)
 
 
-Maths = Letter | Number | Sign | Words | Gap | Row | Below | Above | Ratio | RootOf | Barred | Grid
+Maths = Letter | Number | Sign | Words | Named | Gap | Row | Below | Above | Ratio | RootOf | Barred | Grid
 
 Prose = tuple[str | Maths, ...]  # a sentence: plain text, with formulas in it
 MINUS, TRANSPOSED, BLANK = Sign("−"), Words("T"), Words("____")
@@ -205,7 +213,7 @@ def width(maths: Maths) -> int:
         return max(width(maths.over), width(maths.under))
     if isinstance(maths, RootOf):
         return width(maths.of) + 1
-    if isinstance(maths, Barred):
+    if isinstance(maths, Barred | Named):
         return width(maths.of)
     columns = zip(*maths.rows, strict=True)
     return sum(max(map(width, column)) + 2 for column in columns)

@@ -6,7 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headwork.graph import Head, Step
-from headwork.maths import TRANSPOSED, Above, Barred, Below, Letter, Maths, Number, Ratio, Sign, between, bracketed, row
+from headwork.maths import (
+    TRANSPOSED,
+    Above,
+    Barred,
+    Below,
+    Letter,
+    Maths,
+    Named,
+    Number,
+    Ratio,
+    Sign,
+    between,
+    bracketed,
+    row,
+)
 from headwork.ops import Transpose
 
 # Every role, with the name it goes by unless a sheet says otherwise.
@@ -73,6 +87,7 @@ class Name:
     transposed: bool = False
     place: tuple[int, ...] = ()  # a row, or a row and a column: scores_1[3,1]
     mark: str = ""  # of a gradient or a change: "d", "∂", "bar" or "Δ"
+    role: str = field(default="", compare=False)  # of what it names, where that is a step
 
     def __str__(self) -> str:
         below = "_" + ",".join(self.subscripts) if self.subscripts else ""
@@ -89,6 +104,10 @@ class Name:
     @property
     def maths(self) -> Maths:
         """The name as a formula has it."""
+        return Named(self._bare, self.role) if self.role else self._bare
+
+    @property
+    def _bare(self) -> Maths:
         named: Maths = Barred(Letter(self.base)) if self.mark == "bar" else Letter(self.base)
         if self.subscripts:
             named = Below(named, between((Number(s) if s.isdecimal() else Letter(s) for s in self.subscripts), ","))
@@ -134,8 +153,10 @@ class Notation:
         if role not in self.names:
             for before, mark in MADE_OF_ROLES.items():
                 if role.startswith(before):
-                    return self._with_head(self._made_of(role.removeprefix(before), mark), head)
-        return self._with_head(Name.read(self.names.get(role, ROLES.get(role, role))), head)
+                    made = replace(self._made_of(role.removeprefix(before), mark), role=role)
+                    return self._with_head(made, head)
+        name = Name.read(self.names.get(role, ROLES.get(role, role)))
+        return self._with_head(replace(name, role=role), head)
 
     def _made_of(self, role: str, mark: str) -> Name:
         """dX, the part of dX that comes from Q as dX_Q, ΔW_Q, W_Q,new."""
@@ -150,15 +171,18 @@ class Notation:
     def row(self, step: Step, row: int) -> Name:
         """The name of one row: q_2 where the page has a name for rows, else Q[2]."""
         if (name := self.names.get(f"{step.role}[i]")) is not None:
-            return self._with_head(Name.read(name), step.head).with_subscripts(row + self.first_index)
+            return self._with_head(self._read(name, step), step.head).with_subscripts(row + self.first_index)
         return replace(self.of(step), place=(row + self.first_index,))
 
     def entry(self, step: Step, row: int, column: int) -> Name:
         """The name of one entry: z_3,1 where the page has a name for entries, else scores_1[3,1]."""
         place = (row + self.first_index, column + self.first_index)
         if (name := self.names.get(f"{step.role}[i,j]")) is not None:
-            return self._with_head(Name.read(name), step.head).with_subscripts(*place)
+            return self._with_head(self._read(name, step), step.head).with_subscripts(*place)
         return replace(self.of(step), place=place)
+
+    def _read(self, text: str, step: Step) -> Name:
+        return replace(Name.read(text), role=step.role)
 
     def _with_head(self, name: Name, head: Head) -> Name:
         if head is None:

@@ -116,9 +116,8 @@ class Space:
     lines: int
 
 
-# Entry by entry: what colour tells, a sign tells too.
+# Entry by entry: what colour tells (`colours.VERDICTS`), a sign tells too.
 SIGNS = {"right": "✓", "follows": "→", "wrong": "✗", "blank": "–"}
-COLOURS = {"right": "#17692e", "follows": "#1a4f8a", "wrong": "#a3231f", "blank": "#6b5900", "malformed": "#6b5900"}
 
 
 @dataclass(frozen=True)

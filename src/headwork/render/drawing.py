@@ -5,7 +5,22 @@ from dataclasses import dataclass, field
 from html import escape
 
 from headwork.inline import inline
-from headwork.maths import Above, Barred, Below, Gap, Grid, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words
+from headwork.maths import (
+    Above,
+    Barred,
+    Below,
+    Gap,
+    Grid,
+    Letter,
+    Maths,
+    Named,
+    Number,
+    Ratio,
+    RootOf,
+    Row,
+    Sign,
+    Words,
+)
 
 FONT = "New Computer Modern, Latin Modern Roman, STIX Two Text, Cambria, Georgia, serif"
 SIZE = 13.0
@@ -106,6 +121,8 @@ def runs(maths: Maths, rise: float = 0.0, scale: float = 1.0) -> Iterator[Run]:
     elif isinstance(maths, Row):
         for item in maths.items:
             yield from runs(item, rise, scale)
+    elif isinstance(maths, Named):
+        yield from runs(maths.of, rise, scale)
     elif isinstance(maths, Below | Above):
         yield from runs(maths.base, rise, scale)
         shift = 0.38 if isinstance(maths, Above) else -0.22

@@ -8,6 +8,7 @@ from typing import Any
 
 from headwork.maths import Prose
 from headwork.render import blocks as b
+from headwork.render.colours import style_sheet
 from headwork.render.mathml import mathml, spot_id
 
 LAYOUT = {"pointing": True}  # a page scrolls, so there is room
@@ -27,7 +28,7 @@ def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title.text)}</title>\n<style>\n{static('page.css')}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title.text)}</title>\n<style>\n{style_sheet()}{static('page.css')}</style>\n</head>\n<body>\n<main>\n"
     )
     yield block_html(title) + "\n"
     found: dict[str, object] = {}

@@ -5,6 +5,7 @@ from typing import Any
 
 from headwork.maths import Prose, width
 from headwork.render import blocks as b
+from headwork.render.colours import VERDICTS, shares
 from headwork.render.latex_maths import aligned, escaped, latex, marked_grid, sentence, unknown
 from headwork.render.picture_text import picture_sections
 
@@ -103,8 +104,8 @@ def _picture(picture: b.Picture) -> str:
 
 def _marked(marked: b.Marked) -> str:
     def coloured(maths: str, verdict: str) -> str:
-        shares = (int(b.COLOURS[verdict][i : i + 2], 16) / 255 for i in (1, 3, 5))
-        return rf"{{\color[rgb]{{{','.join(f'{share:.2f}' for share in shares)}}}{maths}}}"
+        rgb = ",".join(f"{share:.2f}" for share in shares(VERDICTS[verdict]))
+        return rf"{{\color[rgb]{{{rgb}}}{maths}}}"
 
     return rf"\[{marked_grid(marked.rows, coloured)}\]"
 

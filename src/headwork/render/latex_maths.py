@@ -92,7 +92,8 @@ def _grid(grid: m.Grid) -> str:
 def _scripted(mark: str) -> Callable[[Any], str]:
     def scripted(node: m.Below | m.Above) -> str:
         base = latex(node.base)
-        if not isinstance(node.base, m.Letter | m.Number):
+        bare = node.base.of if isinstance(node.base, m.Named) else node.base
+        if not isinstance(bare, m.Letter | m.Number):
             base = f"{{{base}}}"
         return f"{base.rstrip()}{mark}{{{latex(node.script).rstrip()}}}"
 
@@ -104,6 +105,7 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Number: lambda number: "".join(map(symbol, number.text)).replace(",", "{,}"),
     m.Sign: lambda sign: "".join(map(symbol, sign.text)),
     m.Words: _words,
+    m.Named: lambda named: latex(named.of),
     m.Gap: lambda gap: rf"\phantom{{{gap.text}}}",
     m.Row: lambda row: "".join(_spaced(row.items)),
     m.Below: _scripted("_"),

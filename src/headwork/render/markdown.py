@@ -7,6 +7,7 @@ from typing import Any
 
 from headwork.maths import Maths, Prose
 from headwork.render import blocks as b
+from headwork.render.colours import VERDICTS
 from headwork.render.latex_maths import aligned, latex, marked_grid, sentence
 from headwork.render.latex_maths import escaped as latex_escaped
 from headwork.render.text import picture_lines
@@ -94,7 +95,7 @@ def _picture(picture: b.Picture) -> str:
 
 
 def _marked(marked: b.Marked) -> str:
-    return _maths(marked_grid(marked.rows, lambda maths, verdict: rf"\color{{{b.COLOURS[verdict]}}}{{{maths}}}"))
+    return _maths(marked_grid(marked.rows, lambda maths, verdict: rf"\color{{{VERDICTS[verdict]}}}{{{maths}}}"))
 
 
 def _finding(finding: b.Finding) -> str:

@@ -14,6 +14,7 @@ from headwork.maths import (
     Holds,
     Letter,
     Maths,
+    Named,
     Number,
     Ratio,
     RootOf,
@@ -22,6 +23,7 @@ from headwork.maths import (
     Words,
 )
 from headwork.render.blocks import Spot
+from headwork.render.colours import family
 
 STILL = ' stretchy="false"'
 OPENING = (Sign("("), Sign("["))
@@ -61,6 +63,11 @@ def _row(row: Row) -> str:
     return "".join(map(_one, row.items))
 
 
+def _name(named: Named) -> str:
+    of, role = _one(named.of), family(named.role)
+    return f'<mrow class="role-{role}">{of}</mrow>' if role else of
+
+
 def _grid(grid: Grid) -> str:
     rows = "".join(
         "<mtr>" + "".join(f"<mtd{_named(grid, i, j)}>{_node(cell)}</mtd>" for j, cell in enumerate(row)) + "</mtr>"
@@ -94,6 +101,7 @@ NODES: Mapping[type[Maths], Callable[[Any], str]] = {
     Number: lambda number: f"<mn>{escape(number.text)}</mn>",
     Sign: _sign,
     Words: _words,
+    Named: _name,
     Gap: lambda gap: f"<mphantom><mn>{escape(gap.text)}</mn></mphantom>",
     Row: _row,
     Below: lambda node: f"<msub>{_one(node.base)}{_one(node.script)}</msub>",

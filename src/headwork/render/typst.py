@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwork.maths import Prose
 from headwork.render import blocks as b
+from headwork.render.colours import FAMILIES, LIGHT, VERDICTS
 from headwork.render.typst_maths import joined, string, typst_maths
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ _PREAMBLE = """#set document(title: {title})
 """
 
 
+def _roles() -> str:
+    """A function for every colour of a role, which formulas call."""
+    return "".join(f'#let role{name}(body) = text(fill: rgb("{LIGHT[name]}"), body)\n' for name in FAMILIES)
+
+
 def pdf(blocks: Iterable[b.Block]) -> bytes:
     """The page as PDF."""
     return compiled(document(blocks), "pdf")
@@ -51,7 +57,7 @@ def document(blocks: Iterable[b.Block]) -> str:
     """The whole document in Typst's own language; the first block is its title."""
     page = list(blocks)
     title = page[0].text if page and isinstance(page[0], b.Title) else ""
-    return _PREAMBLE.replace("{title}", string(title)) + "\n" + "\n\n".join(map(_block, page)) + "\n"
+    return _PREAMBLE.replace("{title}", string(title)) + _roles() + "\n" + "\n\n".join(map(_block, page)) + "\n"
 
 
 def _block(block: b.Block) -> str:
@@ -145,12 +151,12 @@ def _marked(marked: b.Marked) -> str:
 
 def _marked_cell(cell: tuple[str, str]) -> str:
     text, verdict = cell
-    return f'#text(fill: rgb("{b.COLOURS[verdict]}"))[{_text(f"{text} {b.SIGNS[verdict]}")}]'
+    return f'#text(fill: rgb("{VERDICTS[verdict]}"))[{_text(f"{text} {b.SIGNS[verdict]}")}]'
 
 
 def _finding(finding: b.Finding) -> str:
     inside = "\n\n".join(map(_block, finding.inside))
-    colour = b.COLOURS[finding.verdict]
+    colour = VERDICTS[finding.verdict]
     said = f'#strong[{_text(finding.name)}]: #text(fill: rgb("{colour}"))[{_text(finding.text)}]'
     return f"{said}\n\n#aside[{inside}]" if inside else said
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headwork import maths as m
+from headwork.render.colours import family
 
 _SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h", "|": "bar.v"}
 
@@ -35,6 +36,11 @@ def _words(words: m.Words) -> str:
     if words == m.BLANK:
         return "blank"  # defined where the page begins
     return string(words.text)
+
+
+def _named(named: m.Named) -> str:
+    of, role = typst_maths(named.of), family(named.role)
+    return f"role{role}({of})" if role else of  # defined where the page begins
 
 
 def _grid(grid: m.Grid) -> str:
@@ -69,6 +75,7 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Number: lambda number: number.text if number.text.replace(".", "", 1).isdecimal() else string(number.text),
     m.Sign: _sign,
     m.Words: _words,
+    m.Named: _named,
     m.Gap: lambda gap: f"gap({string(gap.text)})",
     m.Row: _row,
     m.Below: lambda node: f"attach({typst_maths(node.base)}, b: {typst_maths(node.script)})",
