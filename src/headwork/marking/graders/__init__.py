@@ -19,6 +19,8 @@ GRADERS: Mapping[str, str] = {
     "gradescope": ".zip",
     "otter": "",
     "nbgrader": "",
+    "prairielearn": "",
+    "openedx": "",
     "cloze": ".xml",
     "canvas": ".zip",
     "stack": ".xml",

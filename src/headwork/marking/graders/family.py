@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 
 from headwork.errors import HeadworkError
@@ -23,6 +24,15 @@ class Family:
     @property
     def first(self) -> Sheet:
         return self.sheet(next(iter(self.texts)))
+
+    @property
+    def title(self) -> str:
+        """What the titles of all begin with, up to the colon behind which a sheet for somebody has their name."""
+        first, *others = (self.sheet(name).title for name in self.texts)
+        if not others:
+            return first
+        alike = takewhile(lambda letters: len(set(letters)) == 1, zip(first, *others, strict=False))
+        return "".join(letters[0] for letters in alike).partition(":")[0].rstrip(" ,(")
 
     def name_for(self, *known_as: str) -> str:
         """Whose sheet is whose: the one that is called after the student, else one drawn by the student's name.

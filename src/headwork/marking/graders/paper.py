@@ -88,6 +88,6 @@ _HTML: Mapping[type[Block], Callable[[Any], str]] = {
     Heading: lambda block: f"<h4>{escape(block.text)}</h4>",
     Question: lambda block: f"<p><b>({escape(block.label)})</b> {_prose(block.text)}</p>",
     Paragraph: lambda block: f"<p>{_prose(block.text)}</p>",
-    Flow: lambda block: "<p>" + " &nbsp; ".join(_inline(latex(item)) for item in block.items) + "</p>",
+    Flow: lambda block: "<p>" + " &#160; ".join(_inline(latex(item)) for item in block.items) + "</p>",
     Display: _display,
 }

@@ -15,13 +15,13 @@ from headwork.errors import HeadworkError
 from headwork.marking.graders.family import Family
 from headwork.marking.graders.fields import Field, fields
 from headwork.marking.graders.files import Files
+from headwork.marking.graders.lines import FORM
 from headwork.marking.graders.paper import Piece, html, name_html, paper
 from headwork.marking.graders.stack_program import GUARD, Answer, Program
 from headwork.marking.mark import Marker
 from headwork.marking.report import VERDICTS
 
 VERSION = "2024072500"  # of STACK, 4.7: later ones read its XML
-_FORM = "Type the rows with semicolons between them: 1 0.25; -3 7/2"
 
 
 def package(family: Family, name: str) -> Files:
@@ -37,7 +37,7 @@ def package(family: Family, name: str) -> Files:
         own = [field for field in asked if field.entries and field.part in labels]
         if own:
             program = Program([marker.problems[number - 1] for marker in markers], own)
-            title = f"{sheets[0].title} ({name}{f', {number}' if several else ''})"
+            title = f"{family.title} ({name}{f', {number}' if several else ''})"
             questions += _question(title, program, [pages[start:stop] for pages in papers])
         start = stop
     if not questions:
@@ -135,7 +135,7 @@ def nodes(answer: Answer, program: Program) -> Iterator[Node]:
     units = answer.size * program.rules.penalty.denominator
     shape = f"{answer.rows}×{answer.columns}"
     yield Node("hw_kind", 0, "blank", "Nothing is typed here yet.")
-    yield Node("hw_kind", -1, "malformed", f"This {VERDICTS['malformed']}: a {shape} matrix is asked for. {_FORM}.")
+    yield Node("hw_kind", -1, "malformed", f"This {VERDICTS['malformed']}: a {shape} matrix is asked for. {FORM}.")
     for bit in range(units.bit_length()):
         yield Node(f"hw_bit{bit}", 1, f"bit{bit}", adds=Fraction(2**bit, units), stops=False)
     yield Node("hw_kind", 1, "right", "Right.")
