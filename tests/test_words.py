@@ -9,7 +9,7 @@ from pathlib import Path
 import headwork
 
 ROOT = Path(headwork.__file__).parent
-APART = ("engine", "torch")  # which know nothing of the rest, nor the rest of them
+APART = ("engine", "torch", "jax")  # which know nothing of the rest, nor the rest of them
 
 
 def test_no_two_classes_have_one_name() -> None:

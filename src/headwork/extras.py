@@ -14,7 +14,7 @@ EXTRAS: dict[str, tuple[str, str]] = {
     "safetensors": ("weights", "layers out of safetensors files"),
     "torch": ("torch", "the same attention on tensors, with gradients"),
     "onnxruntime": ("bench", "a peer for headwork bench"),
-    "jax": ("bench", "a peer for headwork bench"),
+    "jax": ("jax", "the same attention on JAX's arrays, with gradients"),
 }
 
 
