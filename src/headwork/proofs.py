@@ -15,12 +15,7 @@ import mpmath
 import sympy
 
 from headwork.errors import HeadworkError
-from headwork.formulas import (
-    Formula,
-    Projection,
-    formula_named,
-    given,
-)
+from headwork.formulas import Formula, Projection, cut, formula_named, given
 from headwork.graph import Step, in_order, read
 from headwork.notation import PLAIN, Name, Notation
 from headwork.ops import Given, Join, Transpose
@@ -233,7 +228,9 @@ def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_
         raise HeadworkError(f"'{left}' and '{right}' start from different inputs; compare two that both take X")
     if not one.projects:
         inputs = [given("Q", (tokens, width)), given("K", (tokens, width)), given("V", (tokens, width))]
-        return one.function(*inputs), other.function(*inputs)
+        halves = {"blocks": cut(tokens, min(2, tokens))}
+        left_last, right_last = (f.function(*inputs, **halves if f.blocks else {}) for f in (one, other))
+        return left_last, right_last
     X = given("X", (tokens, d_model))
     W = {role: [given(role, (d_model, width), h) for h in range(heads)] for role in ("W_Q", "W_K", "W_V")}
     W_O = Projection(given("W_O", (d_model, d_model)))
