@@ -23,7 +23,7 @@ ORDER = [
     *("why_scale", "sheets", "proofs", "claims", "working", "solving", "configure", "layer_on_page", "by_hand"),
     *("render", "mistakes"),
     *("inspecting", "marking"),
-    *("testing", "cli"),
+    *("testing", "web", "cli"),
 ]
 APART = ("engine", "torch", "jax")
 # What prints itself, or makes an array of itself, asks for what that takes only then; the rest has a direction.

@@ -46,7 +46,7 @@ def solve(
     try:
         if entry is not None:
             return w.Working(loaded.title, (_solve_entry(problems, part, entry),))
-        return w.Working(loaded.title, tuple(_solve_problem(problem, part) for problem in problems))
+        return w.Working(loaded.title, tuple(solve_problem(problem, part) for problem in problems))
     except HeadworkError as error:
         raise SheetError(f"{loaded.source}: {error}") from None
 
@@ -56,11 +56,8 @@ def _chosen(problem: Problem, label: str | None) -> tuple[Part, ...]:
 
 
 def _adjusted(problem: Problem, places: int | None, softmax: str | None) -> Problem:
-    return dataclasses.replace(
-        problem,
-        places=problem.places if places is None else places,
-        softmax=problem.softmax if softmax is None else softmax,
-    )
+    told = {key: value for key, value in (("places", places), ("softmax", softmax)) if value is not None}
+    return dataclasses.replace(problem, **told)  # type: ignore[arg-type]  # a key's own value
 
 
 def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> w.ProblemWorking:
@@ -70,7 +67,7 @@ def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> w.Pr
         try:
             question = Part(label="", find=(entry,), given=_chosen(problem, label)[-1].given)
             parts = (*gradient_parts(problem), question)
-            worked = _solve_problem(dataclasses.replace(problem, parts=parts, text=""), "", only_asked=True)
+            worked = solve_problem(dataclasses.replace(problem, parts=parts, text=""), "", only_asked=True)
             return dataclasses.replace(worked, given=())
         except HeadworkError as error:
             refused = refused or error
@@ -78,9 +75,12 @@ def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> w.Pr
     raise refused
 
 
-def _solve_problem(problem: Problem, label: str | None = None, only_asked: bool = False) -> w.ProblemWorking:
+def solve_problem(
+    problem: Problem, label: str | None = None, only_asked: bool = False, ready: Ready | None = None
+) -> w.ProblemWorking:
+    """One problem, worked; `ready` where it was made so before."""
     try:
-        solver = _Solver(problem, label, only_asked)
+        solver = _Solver(ready or Ready(problem), label, only_asked)  # with all parts: together they are the graph
     except HeadworkError as error:
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
@@ -91,11 +91,10 @@ def _solve_problem(problem: Problem, label: str | None = None, only_asked: bool 
 class _Solver:
     """Works the parts of one problem in order and remembers which rows the page has shown."""
 
-    def __init__(self, problem: Problem, label: str | None, only_asked: bool) -> None:
-        self.ready = Ready(problem)  # with all parts: together they say what the graph is
-        self.problem = dataclasses.replace(problem, parts=_chosen(problem, label))
-        self.notation = problem.notation
-        self.only_asked = only_asked
+    def __init__(self, ready: Ready, label: str | None, only_asked: bool) -> None:
+        self.ready, self.only_asked = ready, only_asked
+        self.problem = dataclasses.replace(ready.problem, parts=_chosen(ready.problem, label))
+        self.notation = ready.problem.notation
         self.shown: dict[Step, set[int]] = {}
 
     def part(self, part: Part) -> w.PartWorking:

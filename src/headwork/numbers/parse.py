@@ -10,6 +10,7 @@ A small grammar of our own, never `eval`:
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from headwork.errors import HeadworkError
 from headwork.numbers.surd import Real, Surd, root
@@ -37,6 +38,11 @@ def parse_number(text: str | int) -> Real:
         return Fraction(text)
     if len(text) > LONGEST:
         raise NumberError(f"a number of {len(text)} characters; at most {LONGEST} are read")
+    return _read(text)
+
+
+@lru_cache(maxsize=10_000)  # the numbers of sheets are few and small
+def _read(text: str) -> Real:
     return _Parser(text).whole()
 
 

@@ -63,9 +63,14 @@ def block_html(block: b.Block) -> str:
 
 def _how(how: b.How) -> dict[str, object]:
     """An entry for the script: what to light up, and what to show."""
+    return {"from": [spot_id(spot) for spot in how.sources], "shown": how_html(how)}
+
+
+def how_html(how: b.How) -> str:
+    """The arithmetic of an entry, line by line, and why it is hidden."""
     lines = "".join(f"<div>{_line(line)}</div>" for line in how.lines)
     reason = f"<p>{escape(how.reason)}</p>" if how.reason else ""
-    return {"from": [spot_id(spot) for spot in how.sources], "shown": lines + reason}
+    return lines + reason
 
 
 def _prose(prose: Prose) -> str:

@@ -21,15 +21,22 @@ def pointed_at(equation: Equation, key: str, notation: Notation, style: Style, *
     entries = [(i, j) for i, row in enumerate(equation.value) for j in range(len(row))]
     if len(entries) * len(equation.origin(0, 0).places) > MOST_PLACES:
         return
-    for i, j in entries:
-        origin = equation.origin(i, j)
-        line = arithmetic(origin, notation)
-        shown = (equation.shown_place(place) for place in origin.places)
-        sources = tuple((operand_key(key, number), row, column) for number, row, column in shown)
-        own = line.result if isinstance(line.step.op, Add) else line.terms[0][0]
-        hidden = isinstance(line.step.op, Add | Softmax) and isinstance(own, Hidden)
-        reason = _reason(origin.row, origin.column, notation.first_index, causal) if hidden else ""
-        yield How((key, i, j), sources, arithmetic_display(line, style).lines, reason)
+    for place in entries:
+        yield entry_how(equation, place, key, notation, style, causal)
+
+
+def entry_how(
+    equation: Equation, place: tuple[int, int], key: str, notation: Notation, style: Style, causal: bool
+) -> How:
+    """One entry, where the page has it."""
+    origin = equation.origin(*place)
+    line = arithmetic(origin, notation)
+    shown = (equation.shown_place(source) for source in origin.places)
+    sources = tuple((operand_key(key, number), row, column) for number, row, column in shown)
+    own = line.result if isinstance(line.step.op, Add) else line.terms[0][0]
+    hidden = isinstance(line.step.op, Add | Softmax) and isinstance(own, Hidden)
+    reason = _reason(origin.row, origin.column, notation.first_index, causal) if hidden else ""
+    return How((key, *place), sources, arithmetic_display(line, style).lines, reason)
 
 
 def _reason(row: int, column: int, first: int, causal: bool) -> str:

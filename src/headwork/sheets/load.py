@@ -56,12 +56,13 @@ def parse_sheet(text: str, source: str) -> Sheet:
     if not table:
         raise SheetError(f"{source} is empty; a sheet needs at least a formula and one [[part]]")
     try:
-        return _sheet(table, source)
+        return read_sheet(table, source)
     except HeadworkError as error:
         raise SheetError(f"{source}: {error}") from None
 
 
-def _sheet(table: Mapping[str, Any], source: str) -> Sheet:
+def read_sheet(table: Mapping[str, Any], source: str) -> Sheet:
+    """A sheet from the table that its text stands for."""
     if "problem" not in table:
         problem = read_problem({k: v for k, v in table.items() if k != "summary"}, "Sheet")
         return Sheet(problem.title, (problem,), str(table.get("summary", "")), source)

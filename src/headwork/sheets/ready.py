@@ -1,7 +1,10 @@
 """A problem made ready to be read: its graph, and what is handed over."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -64,6 +67,17 @@ class Ready:
             self._hand_mask(self._mask(self.sizes.tokens, self.sizes.keys))
         self._known: dict[Step, Matrix] = {}
         self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
+
+    def again(self, problem: Problem) -> Ready:
+        """The same graph with other numbers, in the same shapes: what rests on none that changed stays worked out."""
+        other = copy(self)
+        other.problem = problem
+        other.handed = {**self.handed, **self._handed(problem.given)}
+        changed = {step for step, matrix in other.handed.items() if matrix != self.handed[step]}
+        stale = changed.union(self.resting_on(changed))
+        other._known = {step: matrix for step, matrix in self._known.items() if step not in stale}
+        other._truth = {}
+        return other
 
     def _hand_mask(self, mask: Matrix) -> None:
         """The mask, or the columns of it that belong to each block of keys."""

@@ -120,13 +120,22 @@ def number_text(entry: Entry) -> str:
 def real_text(number: Real) -> str:
     """A real number in the grammar of `numbers.parse`.
 
-    >>> real_text(Fraction(1, 3)), real_text(Fraction(1, 4))
-    ('1/3', '0.25')
+    >>> from headwork.numbers.surd import root
+    >>> real_text(Fraction(1, 3)), real_text(Fraction(1, 4)), real_text(root(Fraction(4, 27)))
+    ('1/3', '0.25', '2*sqrt(3)/9')
     """
     if isinstance(number, Surd):
-        terms = (f"({c})*sqrt({r})" for r, c in sorted(number.terms.items()))
-        return " + ".join(terms)
+        terms = "".join(_term(c, r) for r, c in sorted(number.terms.items()))
+        return terms.removeprefix(" + ") if terms.startswith(" +") else terms.replace(" - ", "-", 1)
     return exact_decimal(number, 12) or str(number)
+
+
+def _term(coefficient: Fraction, radicand: int) -> str:
+    """+ 2*sqrt(3)/9, with the sign that it has in a sum."""
+    above, below = abs(coefficient.numerator), coefficient.denominator
+    factors = [str(above)] if above != 1 or radicand == 1 else []
+    factors += [f"sqrt({radicand})"] if radicand != 1 else []
+    return f" {'-' if coefficient < 0 else '+'} {'*'.join(factors)}{f'/{below}' if below != 1 else ''}"
 
 
 def _value(value: Any) -> str:

@@ -1,0 +1,145 @@
+"""What the page asks and what it is told: JSON in, JSON out. A reader's mistake is an answer, never an exception.
+
+A request carries the sheet as data. The last few pages are kept, so that an edit costs only what it changes; without
+them the same request gives the same answer, only later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headwork.errors import HeadworkError
+from headwork.sheets.load import LARGEST_FILE, parse_sheet
+from headwork.sheets.shelf import built_in, summaries, text_of
+from headwork.web.page import Page
+from headwork.web.pointing import entry
+from headwork.web.tables import CellErrors, Table, matrices, sheet_of, table_of
+
+LONGEST = 2_000_000  # characters of a request
+KEPT = 4  # pages
+_pages: OrderedDict[str, Page] = OrderedDict()
+
+
+def answer(request: str) -> str:
+    """The reply to a request; what cannot be done is {"error": {"message": …}}, with the cells that are to blame."""
+    try:
+        return json.dumps(_reply(_read(request)), ensure_ascii=False)
+    except CellErrors as error:
+        return json.dumps({"error": {"message": str(error), "cells": error.cells}}, ensure_ascii=False)
+    except HeadworkError as error:
+        return _error(str(error))
+    except RecursionError:
+        return _error("this is nested too deep to be read")
+    except (ArithmeticError, AttributeError, AssertionError, LookupError, TypeError, ValueError) as error:
+        return _error(f"this cannot be answered ({type(error).__name__}); open the sheet again")
+
+
+def _error(message: str) -> str:
+    return json.dumps({"error": {"message": message}}, ensure_ascii=False)
+
+
+def _read(request: str) -> dict[str, Any]:
+    if len(request) > LONGEST:
+        raise HeadworkError(f"the request has {len(request):,} characters; at most {LONGEST:,} are read")
+    try:
+        found = json.loads(request)
+    except ValueError:
+        raise HeadworkError("the request is not JSON") from None
+    if not isinstance(found, dict):
+        raise HeadworkError("a request is an object with 'do'")
+    return found
+
+
+def _reply(request: dict[str, Any]) -> dict[str, Any]:
+    do = request.get("do")
+    if do not in ANSWERS:
+        raise HeadworkError(f"'{str(do)[:40]}' cannot be done; there is {', '.join(ANSWERS)}")
+    return ANSWERS[do](request)
+
+
+def page_of(request: Mapping[str, Any]) -> Page:
+    """The page of the sheet that a request carries: a kept one, or worked now."""
+    table, exact = request.get("table"), bool(request.get("exact"))
+    key = _key(table, exact)
+    if key not in _pages:
+        _keep(key, Page(table, exact=exact))  # type: ignore[arg-type]  # whatever it is, it is checked
+    _pages.move_to_end(key)
+    return _pages[key]
+
+
+def _key(table: Any, exact: bool) -> str:
+    return json.dumps([table, exact], sort_keys=True)
+
+
+def _keep(key: str, page: Page) -> None:
+    _pages[key] = page
+    while len(_pages) > KEPT:
+        _pages.popitem(last=False)
+
+
+def _sheets(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {"sheets": summaries()}
+
+
+def _open(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A built-in sheet by name, or somebody's TOML."""
+    if "toml" in request:
+        text = str(request["toml"])
+        if len(text.encode()) > LARGEST_FILE:
+            raise HeadworkError(f"the file has more than {LARGEST_FILE:,} bytes; a sheet has fewer")
+        sheet = parse_sheet(text, "the file")
+    else:
+        name = str(request.get("name"))
+        if name not in built_in():
+            raise HeadworkError(f"there is no sheet '{name[:40]}'; there is {', '.join(built_in())}")
+        sheet = parse_sheet(text_of(name), name)
+    return shown(table_of(sheet), request)
+
+
+def shown(table: Table, request: Mapping[str, Any]) -> dict[str, Any]:
+    """A sheet and its whole page."""
+    return {"table": table, "html": page_of({"table": table, "exact": request.get("exact")}).html()}
+
+
+def _show(request: Mapping[str, Any]) -> dict[str, Any]:
+    return shown(request["table"], request)
+
+
+def _edit(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The same sheet with other numbers: what changes on the page of the sheet that it was; else everything."""
+    table, was, exact = request["table"], request.get("was"), bool(request.get("exact"))
+    sheet = sheet_of(table)  # cells that are no numbers leave the page as it is
+    if not isinstance(was, dict) or _frame(table) != _frame(was):
+        return shown(table, request)
+    page = page_of({"table": was, "exact": exact})
+    del _pages[_key(was, exact)]  # what an error leaves half done is not kept
+    changed = page.edited(table, sheet)
+    _keep(_key(table, exact), page)
+    return changed
+
+
+def _frame(table: Table) -> str:
+    """The table without its numbers: what must be the same for an edit to be one."""
+    problems = table.get("problem")
+    if not isinstance(problems, list) or not all(isinstance(p, dict) for p in problems):
+        raise HeadworkError("this is no sheet; open one of the list, or a .toml file")
+    shapes = [[place, [len(row) for row in rows]] for place, rows in matrices(problems)]
+    rest = [{key: value for key, value in problem.items() if key not in ("given", "part")} for problem in problems]
+    parts = [[{k: v for k, v in part.items() if k != "given"} for part in problem["part"]] for problem in problems]
+    return json.dumps([table.get("title"), shapes, rest, parts], sort_keys=True)
+
+
+def _entry(request: Mapping[str, Any]) -> dict[str, Any]:
+    return entry(page_of(request), int(request["block"]), int(request["row"]), int(request["column"]))
+
+
+ANSWERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "sheets": _sheets,
+    "open": _open,
+    "show": _show,
+    "edit": _edit,
+    "entry": _entry,
+}

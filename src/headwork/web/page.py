@@ -1,0 +1,202 @@
+"""The bench's own page: a sheet's blocks as HTML, what is given as grids to edit, and only what an edit changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from typing import Any
+
+from headwork import working as w
+from headwork.graph import Step
+from headwork.readings.exact import Hidden
+from headwork.render import blocks as b
+from headwork.render.html import block_html
+from headwork.render.layout import Layout, numbered
+from headwork.render.page import layout_of, line_blocks, names_on
+from headwork.render.prose import read_prose
+from headwork.sheets.ready import Ready
+from headwork.sheets.sheet import Part, Sheet
+from headwork.solving import solve_problem
+from headwork.web.grids import grid
+from headwork.web.switches import switches
+from headwork.web.tables import Table, given_name, sheet_of
+
+_CELL = re.compile(r"(<mtd[^>]*>)(.*?)</mtd>", re.DOTALL)
+
+
+@dataclass
+class Piece:
+    """One line of a part as the page has it: its blocks as HTML, that HTML without its entries, and the entries."""
+
+    line: w.Line
+    html: str
+    frame: str = ""
+    cells: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.cells = [found[2] for found in _CELL.finditer(self.html)]
+        self.frame = _CELL.sub(r"\1</mtd>", self.html)
+
+
+class Page:
+    """A sheet on the page. `edited` works the same sheet with other numbers, and remembers."""
+
+    def __init__(self, table: Table, *, exact: bool = False) -> None:
+        self.table, self.exact = table, exact
+        self.sheet: Sheet = sheet_of(table)
+        self.ready = [Ready(problem) for problem in self.sheet.problems]
+        self.worked = [solve_problem(r.problem, ready=r) for r in self.ready]
+        self.pieces: list[Piece] = [self._piece(*line) for line in self._lines()]
+
+    def _lines(self) -> Iterator[tuple[w.Line, Layout]]:
+        """Every line of every part; each matrix gets its key anew, in the same order."""
+        keys = numbered()
+        for problem in self.worked:
+            layout = layout_of(problem, exact=self.exact, keys=keys)
+            for part in problem.parts:
+                for line in part.lines:
+                    yield line, layout
+
+    def _piece(self, line: w.Line, layout: Layout) -> Piece:
+        return Piece(line, "".join(map(block_html, line_blocks(line, layout))))
+
+    def edited(self, table: Table, sheet: Sheet) -> dict[str, Any]:
+        """Work the sheet with other numbers: the entries that change, and the blocks where more than entries does."""
+        self.sheet, self.table = sheet, table
+        self.ready = [r.again(p) for r, p in zip(self.ready, self.sheet.problems, strict=True)]
+        self.worked = [solve_problem(r.problem, ready=r) for r in self.ready]
+        cells: list[tuple[int, int, str]] = []
+        blocks: dict[int, str] = {}
+        for number, (line, layout) in enumerate(self._lines()):
+            old = self.pieces[number]
+            if _same(line, old.line):
+                if isinstance(line, w.Equation):
+                    next(layout.keys)
+                continue
+            new = self.pieces[number] = self._piece(line, layout)
+            if new.frame != old.frame:
+                blocks[number] = new.html
+            else:
+                both = enumerate(zip(new.cells, old.cells, strict=True))
+                cells += [(number, place, here) for place, (here, there) in both if here != there]
+        return {"cells": cells, "blocks": blocks}
+
+    def part_of(self, block: int) -> tuple[int, Part]:
+        """The number of the problem and the part in which a block stands."""
+        for number, problem in enumerate(self.worked):
+            for part in problem.parts:
+                if block < len(part.lines):
+                    return number, part.part
+                block -= len(part.lines)
+        raise AssertionError("every block stands in a part")
+
+    def html(self) -> str:
+        """The whole of it."""
+        pieces = iter(enumerate(self.pieces))
+        sections = [self._problem(number, pieces) for number in range(len(self.worked))]
+        about = f'<p class="summary">{escape(self.sheet.summary)}</p>' if self.sheet.summary else ""
+        return f"<header><h1>{escape(self.sheet.title)}</h1>{about}</header>\n" + "\n".join(sections)
+
+    def _problem(self, number: int, pieces: Iterator[tuple[int, Piece]]) -> str:
+        worked, ready = self.worked[number], self.ready[number]
+        names = names_on(worked)
+        made = [f'<section class="problem" data-problem="{number}">']
+        if len(self.worked) > 1:
+            made.append(f"<h2>{number + 1}. {escape(worked.problem.title)}</h2>")
+        made.append(f'<details class="settings"><summary>Switches</summary>{switches(ready, number)}</details>')
+        if worked.problem.text:
+            made.append(block_html(b.Paragraph(read_prose(worked.problem.text, names))))
+        made += ['<div class="beside"><div class="start">', self._givens(number)]
+        if worked.picture:
+            made.append(block_html(b.Picture(worked.picture, asked=False)))
+        made.append('</div><div class="parts">')
+        for part in worked.parts:
+            made.append(f'<article class="part" data-part="{escape(part.part.label)}">')
+            made.append(block_html(b.Question(part.part.label, read_prose(part.part.text, names))))
+            own = self.table["problem"][number]["part"][worked.parts.index(part)].get("given")
+            made.append(self._grids(number, own, part.part.label) if own else "")
+            for _ in part.lines:
+                place, piece = next(pieces)
+                about = _about(piece.line)
+                made.append(f'<div class="block" data-block="{place}"{about}>{piece.html}</div>')
+            if part.part.answer:
+                made.append(block_html(b.Paragraph(read_prose(part.part.answer, names), "answer")))
+            made.append("</article>")
+        return "\n".join([*made, "</div></div></section>"])
+
+    def _givens(self, number: int) -> str:
+        made = self._grids(number, self.table["problem"][number].get("given", {}), None)
+        mask = self.ready[number].problem.mask
+        if not isinstance(mask, str):
+            rows = "".join(
+                "<tr>" + "".join(_mask_cell(isinstance(x, Hidden), i, j) for j, x in enumerate(row)) + "</tr>"
+                for i, row in enumerate(mask)
+            )
+            made += (
+                f'<div class="matrix"><span class="name">mask =</span><table class="cells mask" aria-label="mask" '
+                f'data-problem="{number}" data-role="mask" data-head=""><tbody>{rows}</tbody></table></div>'
+            )
+        return f'<div class="givens" aria-label="What is given" role="group">{made}</div>'
+
+    def _grids(self, number: int, given: Table, part: str | None) -> str:
+        problem = self.sheet.problems[number]
+        found = problem.given if part is None else next(p.given for p in problem.parts if p.label == part)
+        names = {given_name(key, problem.notation.first_index): key for key in found}
+        made = []
+        for name, rows in given.items():
+            role, head = names[name]
+            called = problem.notation.of_role(role, head)
+            about = {"problem": number, "part": part, "name": name, "role": role, "head": head}
+            made.append(grid(called.maths, str(called), rows, about))
+        return "".join(made)
+
+
+def _same(line: w.Line, old: w.Line) -> bool:
+    """Whether a line shows the same numbers; what holds none rests on the shapes alone, which stay."""
+    if isinstance(line, w.Equation) and isinstance(old, w.Equation):
+        return line.value == old.value and all(
+            a.value == b.value for a, b in zip(line.operands, old.operands, strict=True)
+        )
+    if isinstance(line, w.Arithmetic) and isinstance(old, w.Arithmetic):
+        return line.terms == old.terms and line.result == old.result
+    return True
+
+
+def _about(line: w.Line) -> str:
+    """Which step a block is about, for the figure and for whoever asks."""
+    if not isinstance(line, w.Equation | w.Arithmetic):
+        return ""
+    step: Step = line.step
+    return f' data-step="{escape(step.role)}" data-head="{"" if step.head is None else step.head}"'
+
+
+def _mask_cell(hidden: bool, i: int, j: int) -> str:
+    said = "hidden" if hidden else "may be read"
+    return (
+        f'<td><button type="button" data-row="{i}" data-column="{j}" aria-pressed="{str(hidden).lower()}" '
+        f'aria-label="token {i + 1}, key {j + 1}: {said}">{"−∞" if hidden else "0"}</button></td>'
+    )
+
+
+def view(table: Table, *, exact: bool = False) -> str:
+    """A sheet's table as the fragment that stands in the page."""
+    return Page(table, exact=exact).html()
+
+
+def assets() -> dict[str, bytes]:
+    """Every file of the page but index.html, by name: its own, and the style that all pages of headwork have."""
+    own = resources.files("headwork.web") / "static"
+    found = {file.name: file.read_bytes() for file in own.iterdir() if file.name != "index.html"}
+    return {**found, "page.css": (resources.files("headwork.render") / "static" / "page.css").read_bytes()}
+
+
+def document(table: Table, name: str, head: str = "") -> str:
+    """The whole first page: index.html with a sheet in it. `head` goes into <head>: who answers, for instance."""
+    shown = json.dumps({"name": name, "table": table}, ensure_ascii=False).replace("<", "\\u003c")
+    page = (resources.files("headwork.web") / "static" / "index.html").read_text("utf-8").replace("<!--head-->", head)
+    first = f'{view(table)}\n<script type="application/json" id="first">{shown}</script>'
+    return page.replace("<!--view-->", first)

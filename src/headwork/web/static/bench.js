@@ -1,0 +1,197 @@
+// The bench: one sheet as data, who answers for it, and what of the page follows when it changes.
+
+import { connect } from "./connect.js";
+import { listen as listenToGrids, findCell } from "./grid.js";
+import { listen as listenToPointing } from "./point.js";
+import { listen as listenToFigure } from "./figure.js";
+import { readLink, writeLink } from "./state.js";
+import { patch } from "./patch.js";
+
+const MOST_STEPS_BACK = 300;
+const PAUSE = 400; // milliseconds after the last key until a half-typed number is called wrong
+
+class Bench extends EventTarget {
+  constructor() {
+    super();
+    this.view = document.getElementById("view");
+    this.status = document.getElementById("status");
+    this.connection = connect();
+    this.table = null; // the sheet as the reader has it
+    this.worked = null; // the sheet as the page shows it worked
+    this.exact = false;
+    this.past = [];
+    this.future = [];
+    this.busy = false;
+    this.asked = 0;
+  }
+
+  ask(request) {
+    return this.connection.ask(request);
+  }
+
+  // Ask about the sheet as it is worked on the page.
+  askAbout(request) {
+    return this.ask({ table: this.worked, exact: this.exact, ...request });
+  }
+
+  say(message, kind = "note") {
+    this.status.hidden = !message;
+    this.status.className = `status ${kind}`;
+    this.status.textContent = message ?? "";
+    clearTimeout(this.silence);
+    if (message && kind === "note") this.silence = setTimeout(() => this.say(""), 5000);
+  }
+
+  // A change of numbers. Changes with the same `hold` (a drag) are undone together.
+  edit(change, hold = null) {
+    const before = structuredClone(this.table);
+    change(this.table);
+    if (JSON.stringify(before) === JSON.stringify(this.table)) return;
+    if (!hold || this.held !== hold) this.remember(before);
+    this.held = hold;
+    this.follow();
+  }
+
+  remember(before) {
+    this.past.push({ table: before, exact: this.exact });
+    if (this.past.length > MOST_STEPS_BACK) this.past.shift();
+    this.future = [];
+    this.showHistory();
+  }
+
+  showHistory() {
+    document.getElementById("undo").disabled = !this.past.length;
+    document.getElementById("redo").disabled = !this.future.length;
+  }
+
+  async step(from, to) {
+    if (!from.length) return;
+    to.push({ table: structuredClone(this.table), exact: this.exact });
+    const there = from.pop();
+    this.held = null;
+    this.table = there.table;
+    this.exact = there.exact;
+    document.getElementById("exact").checked = this.exact;
+    this.showHistory();
+    await this.whole({ do: "show", table: this.table });
+  }
+
+  undo() { return this.step(this.past, this.future); }
+  redo() { return this.step(this.future, this.past); }
+
+  // The page follows the numbers; while one change is worked out, later ones wait as one.
+  async follow() {
+    this.waiting = true;
+    if (this.busy) return;
+    this.busy = true;
+    while (this.waiting) {
+      this.waiting = false;
+      const table = structuredClone(this.table);
+      const reply = await this.ask({ do: "edit", table, was: this.worked, exact: this.exact });
+      this.followed(reply, table);
+    }
+    this.busy = false;
+    writeLink(this);
+  }
+
+  followed(reply, table) {
+    clearTimeout(this.blame);
+    if (reply.error) {
+      this.blame = setTimeout(() => this.refuse(reply.error), PAUSE);
+      return;
+    }
+    this.accept();
+    this.worked = table;
+    if (reply.html) this.replace(reply);
+    else patch(this.view, reply);
+    this.dispatchEvent(new CustomEvent("worked", { detail: reply }));
+  }
+
+  // What cannot be worked: every cell that is to blame says why, and the last good numbers stay.
+  refuse(error) {
+    this.accept();
+    for (const { where, message } of error.cells ?? []) {
+      const input = findCell(this.view, where);
+      if (!input) continue;
+      input.setAttribute("aria-invalid", "true");
+      input.title = message;
+    }
+    this.view.classList.add("stale");
+    this.say(`${error.message} The numbers below are still the last good ones.`, "bad");
+  }
+
+  accept() {
+    for (const input of this.view.querySelectorAll("[aria-invalid]")) {
+      input.removeAttribute("aria-invalid");
+      input.title = "";
+    }
+    this.view.classList.remove("stale");
+    if (this.status.classList.contains("bad")) this.say("");
+  }
+
+  // Anything that changes more than numbers: the whole page comes anew.
+  async whole(request, remember = false) {
+    const before = this.table && structuredClone(this.table);
+    const turn = ++this.asked;
+    const reply = await this.ask({ exact: this.exact, ...request });
+    if (turn !== this.asked) return reply;
+    if (reply.error) {
+      this.say(reply.error.message, "bad");
+      return reply;
+    }
+    if (remember && before) this.remember(before);
+    this.table = reply.table;
+    this.worked = structuredClone(reply.table);
+    this.accept();
+    this.replace(reply);
+    this.dispatchEvent(new CustomEvent("worked", { detail: reply }));
+    writeLink(this);
+    return reply;
+  }
+
+  replace(reply) {
+    const open = [...this.view.querySelectorAll("details.settings")].map((one) => one.open);
+    const at = document.activeElement?.closest?.("#view") ? place(document.activeElement) : null;
+    this.view.innerHTML = reply.html; // made by headwork, where every text of a sheet is escaped
+    [...this.view.querySelectorAll("details.settings")].forEach((one, i) => { one.open = open[i] ?? false; });
+    this.dispatchEvent(new CustomEvent("replaced"));
+    const again = at && (at.id ? document.getElementById(at.id) : findCell(this.view, at));
+    again?.focus();
+  }
+
+  async start() {
+    const first = JSON.parse(document.getElementById("first")?.textContent ?? "null");
+    if (first) {
+      this.table = first.table;
+      this.worked = structuredClone(first.table);
+      this.name = first.name;
+    }
+    const asked = await readLink(location.hash, this);
+    if (asked) await this.whole(asked);
+    else this.dispatchEvent(new CustomEvent("replaced"));
+    const { sheets = [] } = await this.ask({ do: "sheets" });
+    this.dispatchEvent(new CustomEvent("sheets", { detail: sheets }));
+    document.body.dataset.ready = "true";
+  }
+}
+
+// Where the reader is, to go back there when the page comes anew.
+function place(element) {
+  if (element.id) return { id: element.id };
+  const grid = element.closest("table.cells");
+  if (!grid) return null;
+  const { problem, part, name } = grid.dataset;
+  return { problem, part: part || null, name, row: element.dataset.row, column: element.dataset.column };
+}
+
+const bench = new Bench();
+for (const listen of [listenToGrids, listenToPointing, listenToFigure]) {
+  listen(bench);
+}
+document.getElementById("undo").addEventListener("click", () => bench.undo());
+document.getElementById("redo").addEventListener("click", () => bench.redo());
+window.addEventListener("hashchange", async () => {
+  const asked = await readLink(location.hash, bench);
+  if (asked) bench.whole(asked);
+});
+bench.start();

@@ -1,0 +1,127 @@
+// An entry pointed at, by mouse, touch or keyboard: its arithmetic, the entries it was made of, and those behind them
+// back to the givens. A click, Enter or the space bar pins it; Escape lets go.
+
+const panel = document.getElementById("panel");
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+let pinned = null;
+let shown = null;
+
+const entryAt = (target) => {
+  const cell = target.closest?.("#view .block mtd[data-row]");
+  return cell && isResult(cell) ? cell : null;
+};
+
+// The last matrix of a block is what it works out; the others are what it is made of.
+function isResult(cell) {
+  const block = cell.closest(".block");
+  const table = cell.closest("mtable");
+  return block.dataset.step === table.dataset.role && block.dataset.head === table.dataset.head && !!table.dataset.own;
+}
+
+// Entries that can be pointed at: one stop for Tab in every matrix, the arrow keys inside it.
+export function prepare(root) {
+  for (const block of root.querySelectorAll(".block[data-step]")) {
+    const matrices = [...block.querySelectorAll("mtable[data-role]")].filter(
+      (one) => one.dataset.role === block.dataset.step && one.dataset.head === block.dataset.head,
+    );
+    const own = matrices.at(-1);
+    if (!own || own.dataset.own || matrices.length === 0) continue;
+    own.dataset.own = "true";
+    own.querySelectorAll("mtd").forEach((cell, i) => {
+      cell.classList.add("pointable");
+      cell.setAttribute("tabindex", i ? "-1" : "0");
+    });
+  }
+  for (const wide of root.querySelectorAll(".scroll")) {
+    if (wide.scrollWidth > wide.clientWidth && !wide.querySelector("[tabindex='0']")) wide.tabIndex = 0;
+  }
+}
+
+export function clear() {
+  for (const lit of document.querySelectorAll(".lit, .own, .behind")) lit.classList.remove("lit", "own", "behind");
+  panel.hidden = true;
+  shown = null;
+}
+
+// Wherever an entry stands: in the grid where it is given, in the equation that makes it, in those that use it.
+export function everywhere(section, role, head, row, column) {
+  const matrix = `[data-role="${CSS.escape(role)}"][data-head="${CSS.escape(String(head))}"]`;
+  return section.querySelectorAll(`${matrix} [data-row="${row}"][data-column="${column}"]`);
+}
+
+async function show(cell, bench) {
+  const block = cell.closest(".block");
+  const { row, column } = cell.dataset;
+  shown = cell;
+  const about = { do: "entry", block: Number(block.dataset.block), row: Number(row), column: Number(column) };
+  const reply = await bench.askAbout(about);
+  if (shown !== cell || reply.error || !cell.isConnected) return;
+  clear();
+  shown = cell;
+  cell.classList.add("own");
+  const section = block.closest(".problem");
+  for (const spot of reply.behind) everywhere(section, ...spot).forEach((one) => one.classList.add("behind"));
+  for (const spot of reply.from) everywhere(section, ...spot).forEach((one) => one.classList.add("lit"));
+  panel.innerHTML = reply.html; // made by headwork: formulas and numbers
+  if (pinned === cell) {
+    const note = document.createElement("p");
+    note.className = "pinned";
+    note.textContent = "Pinned: Escape or a click lets go.";
+    panel.append(note);
+  }
+  panel.hidden = !reply.html;
+}
+
+function pin(cell, bench) {
+  pinned = pinned === cell ? null : cell;
+  show(cell, bench);
+}
+
+function letGo() {
+  pinned = null;
+  clear();
+}
+
+function neighbour(cell, [down, right]) {
+  const row = Number(cell.dataset.row) + down, column = Number(cell.dataset.column) + right;
+  return cell.closest("mtable").querySelector(`mtd[data-row="${row}"][data-column="${column}"]`);
+}
+
+export function listen(bench) {
+  bench.addEventListener("replaced", () => { letGo(); prepare(bench.view); });
+  bench.addEventListener("worked", ({ detail }) => {
+    if (detail.blocks) prepare(bench.view);
+    if (pinned?.isConnected) show(pinned, bench);
+  });
+  for (const [come, go] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+    document.addEventListener(come, ({ target }) => {
+      const cell = entryAt(target);
+      if (cell && pinned === null && shown !== cell) show(cell, bench);
+    });
+    document.addEventListener(go, ({ target }) => {
+      if (entryAt(target) && pinned === null) clear();
+    });
+  }
+  document.addEventListener("click", ({ target }) => {
+    const cell = entryAt(target);
+    if (cell) pin(cell, bench);
+    else if (!panel.contains(target) && target.closest?.("#view")) letGo();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") letGo();
+    const cell = entryAt(event.target);
+    if (!cell) return;
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      pin(cell, bench);
+    } else if (event.key in MOVES) {
+      event.preventDefault();
+      event.stopPropagation();
+      const next = neighbour(cell, MOVES[event.key]);
+      if (!next) return;
+      cell.setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+    }
+  });
+}

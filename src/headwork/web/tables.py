@@ -1,0 +1,169 @@
+"""A sheet as the page holds it: the table of its file, every matrix under a name of its own as rows of texts.
+
+What a reader types stays as it was typed; what cannot be read is said cell by cell.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from headwork.errors import HeadworkError
+from headwork.formulas import SQRT_D_K, formula_named
+from headwork.numbers.parse import NumberError, parse_number
+from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.sheets.fields import role_and_head
+from headwork.sheets.load import read_sheet
+from headwork.sheets.save import real_text
+from headwork.sheets.sheet import Key, Part, Problem, Sheet
+
+Table = dict[str, Any]
+HIDES = "-inf"
+MOST_ENTRIES = 20_000  # of all that is given: more are no sheet
+
+
+class CellErrors(HeadworkError):
+    """Entries that are no numbers: each with its place and the reason."""
+
+    def __init__(self, cells: list[dict[str, Any]]) -> None:
+        super().__init__(cells[0]["message"])
+        self.cells = cells
+
+
+def table_of(sheet: Sheet) -> Table:
+    """The table of a sheet, as JSON can carry it."""
+    return {
+        "title": sheet.title,
+        "summary": sheet.summary,
+        "problem": [_problem_table(problem) for problem in sheet.problems],
+    }
+
+
+def _problem_table(problem: Problem) -> Table:
+    first = problem.notation.first_index
+    table: Table = {"title": problem.title, "text": problem.text, "formula": problem.formula}
+    table |= {key: n for key, n in (("heads", problem.heads), ("kv_heads", problem.kv_heads)) if n is not None}
+    if formula_named(problem.formula).scaled:
+        table["scale"] = scale_text(problem)
+    table["mask"] = problem.mask if isinstance(problem.mask, str) else _rows(problem.mask)
+    if formula_named(problem.formula).blocks:
+        table["blocks"] = list(problem.blocks) if isinstance(problem.blocks, tuple) else problem.blocks
+    table |= {"softmax": problem.softmax, "places": problem.places, "first_index": first}
+    table |= {"vectors": "columns"} if problem.columns else {}
+    table |= {"notation": dict(problem.notation.names), "sizes": dict(problem.sizes)}
+    table["marking"] = {k: v.isoformat() if isinstance(v, date) else v for k, v in problem.marking.items()}
+    table["given"] = _given_table(problem.given, first)
+    table["part"] = [_part_table(part, first) for part in problem.parts]
+    return table
+
+
+def scale_text(problem: Problem) -> str:
+    if problem.scale is None or problem.scale == SQRT_D_K:
+        return "none" if problem.scale is None else "sqrt(d_k)"
+    return real_text(problem.scale)
+
+
+def _part_table(part: Part, first: int) -> Table:
+    table: Table = {"label": part.label, "kind": part.kind, "text": part.text, "find": list(part.find)}
+    table["given"] = _given_table(part.given, first)
+    numbers = (("mean", part.mean), ("variance", part.variance), ("rate", part.rate))
+    table |= {key: real_text(number) for key, number in numbers if number is not None}
+    return table | {key: text for key, text in (("answer", part.answer), ("loss", part.loss)) if text}
+
+
+def _given_table(given: Mapping[Key, Matrix], first: int) -> Table:
+    return {given_name(key, first): _rows(matrix) for key, matrix in given.items()}
+
+
+def given_name(key: Key, first: int) -> str:
+    """W_Q_1: what a matrix is called in a table."""
+    role, head = key
+    return role if head is None else f"{role}_{head + first}"
+
+
+def _rows(matrix: Matrix) -> list[list[str]]:
+    return [[entry_text(entry) for entry in row] for row in matrix]
+
+
+def entry_text(entry: Entry) -> str:
+    assert not isinstance(entry, Hidden) or HIDES
+    return HIDES if isinstance(entry, Hidden) else real_text(entry)  # type: ignore[arg-type]  # a sheet gives reals
+
+
+def sheet_of(table: Any) -> Sheet:
+    """The sheet that a table stands for; every key is checked as those of a file are."""
+    problems = table.get("problem") if isinstance(table, dict) else None
+    if not isinstance(problems, list) or not problems or not all(isinstance(p, dict) for p in problems):
+        raise HeadworkError("this is no sheet; open one of the list, or a .toml file")
+    _check_cells(problems)
+    plain = {"title": str(table.get("title", "Sheet")), "summary": str(table.get("summary", ""))}
+    return read_sheet({**plain, "problem": [_as_written(problem) for problem in problems]}, "sheet")
+
+
+def matrices(problems: list[Table]) -> Iterator[tuple[dict[str, Any], list[list[Any]]]]:
+    """Every matrix that is given, with its place: the problem, the part if it is one's, the name."""
+    for number, problem in enumerate(problems):
+        parts = problem.get("part", [])
+        given = [(None, problem.get("given", {}))]
+        given += [(p.get("label"), p.get("given", {})) for p in parts if isinstance(p, dict)]
+        for part, named in given:
+            for name, rows in named.items() if isinstance(named, dict) else ():
+                if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+                    raise HeadworkError(f"{str(name)[:40]} must be rows of numbers")
+                yield {"problem": number, "part": part, "name": name}, rows
+
+
+def _check_cells(problems: list[Table]) -> None:
+    found = list(matrices(problems))
+    if sum(len(row) for _, rows in found for row in rows) > MOST_ENTRIES:
+        raise HeadworkError(f"more than {MOST_ENTRIES:,} numbers are given; a sheet is worked by hand: give fewer")
+    wrong = []
+    for place, rows in found:
+        for i, row in enumerate(rows):
+            for j, text in enumerate(row):
+                try:
+                    parse_number(written(text))
+                except NumberError as error:
+                    wrong.append({"where": {**place, "row": i, "column": j}, "message": str(error)})
+    if wrong:
+        raise CellErrors(wrong)
+
+
+def written(text: Any) -> str:
+    """What was typed, with a decimal comma read as a point; what stays empty is no number."""
+    plain = str(text).strip()
+    whole, comma, rest = plain.partition(",")
+    return f"{whole}.{rest}" if comma and whole.lstrip("+-−").isdecimal() and rest.isdecimal() else plain
+
+
+def _as_written(problem: Table) -> Table:
+    """The table as a file has it: biases as flat rows, days as days."""
+    first = problem.get("first_index", 1)
+    made = {**problem, "given": _as_given(problem.get("given", {}), first)}
+    parts = problem.get("part")
+    if isinstance(parts, list):
+        made["part"] = [
+            {**part, "given": _as_given(part.get("given", {}), first)} if isinstance(part, dict) else part
+            for part in parts
+        ]
+    marking = problem.get("marking", {})
+    if isinstance(marking, dict) and isinstance(marking.get("working_from"), str):
+        made["marking"] = {**marking, "working_from": _day(marking["working_from"])}
+    return made
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise HeadworkError(f"working_from = {text[:40]} is no day; write 2026-12-01") from None
+
+
+def _as_given(given: Any, first: int) -> Any:
+    if not isinstance(given, dict):
+        return given
+    made = {}
+    for name, rows in given.items():
+        texts = [[written(text) for text in row] for row in rows]
+        role, _ = role_and_head(str(name), first if first in (0, 1) else 1)
+        made[name] = texts[0] if role.removeprefix("d_").startswith("b_") and len(texts) == 1 else texts
+    return made
