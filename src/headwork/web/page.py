@@ -29,7 +29,7 @@ _CELL = re.compile(r"(<mtd[^>]*>)(.*?)</mtd>", re.DOTALL)
 
 
 @dataclass
-class Piece:
+class ShownLine:
     """One line of a part as the page has it: its blocks as HTML, that HTML without its entries, and the entries."""
 
     line: w.Line
@@ -50,7 +50,7 @@ class Page:
         self.sheet: Sheet = sheet_of(table)
         self.ready = [Ready(problem) for problem in self.sheet.problems]
         self.worked = [solve_problem(r.problem, ready=r) for r in self.ready]
-        self.pieces: list[Piece] = [self._piece(*line) for line in self._lines()]
+        self.pieces: list[ShownLine] = [self._piece(*line) for line in self._lines()]
 
     def _lines(self) -> Iterator[tuple[w.Line, Layout]]:
         """Every line of every part; each matrix gets its key anew, in the same order."""
@@ -61,8 +61,8 @@ class Page:
                 for line in part.lines:
                     yield line, layout
 
-    def _piece(self, line: w.Line, layout: Layout) -> Piece:
-        return Piece(line, "".join(map(block_html, line_blocks(line, layout))))
+    def _piece(self, line: w.Line, layout: Layout) -> ShownLine:
+        return ShownLine(line, "".join(map(block_html, line_blocks(line, layout))))
 
     def edited(self, table: Table, sheet: Sheet) -> dict[str, Any]:
         """Work the sheet with other numbers: the entries that change, and the blocks where more than entries does."""
@@ -101,7 +101,7 @@ class Page:
         about = f'<p class="summary">{escape(self.sheet.summary)}</p>' if self.sheet.summary else ""
         return f"<header><h1>{escape(self.sheet.title)}</h1>{about}</header>\n" + "\n".join(sections)
 
-    def _problem(self, number: int, pieces: Iterator[tuple[int, Piece]]) -> str:
+    def _problem(self, number: int, pieces: Iterator[tuple[int, ShownLine]]) -> str:
         worked, ready = self.worked[number], self.ready[number]
         names = names_on(worked)
         made = [f'<section class="problem" data-problem="{number}">']
