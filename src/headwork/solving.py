@@ -10,6 +10,7 @@ from headwork.build import build
 from headwork.errors import HeadworkError, SheetError
 from headwork.formulas import cut, formula_named
 from headwork.graph import Block, Step, needed
+from headwork.numbers.certain import Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
 from headwork.ops import DivideBy, Given, MatMul, Rows, Split, Stack, Sums, Transpose
@@ -228,7 +229,7 @@ class _Solver:
         found = []
         for i, row in enumerate(value):
             for j, weight in enumerate(row):
-                if isinstance(weight, Closed) and (whole := rounded(weight, self.problem.places)) in (0, 1):
+                if isinstance(weight, Closed | Certain) and (whole := rounded(weight, self.problem.places)) in (0, 1):
                     distance = weight if whole == 0 else Fraction(1) - weight
                     found.append(w.Near(self.notation.entry(step, first_row + i, j), int(whole), distance))
         return tuple(found)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from headwork.numbers.closed import Exact
+    from headwork.numbers.certain import AnyNumber
     from headwork.proofs import Proof
     from headwork.readings.counts import Convention, Count
     from headwork.readings.entries import Origin, Place, Terms
@@ -56,7 +56,7 @@ class Near:
 
     name: Name
     whole: int
-    distance: Exact
+    distance: AnyNumber
 
 
 @dataclass(frozen=True, repr=False)

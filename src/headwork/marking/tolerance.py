@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from math import inf, isinf
 
 from headwork.errors import HeadworkError
-from headwork.numbers.closed import Exact
+from headwork.numbers.certain import AnyNumber
 from headwork.numbers.digits import exponent, to_float
 from headwork.numbers.enclosure import sign
 from headwork.numbers.parse import NumberError, parse_number
@@ -180,11 +180,11 @@ def _unit(places: int) -> tuple[Fraction, float]:
     return Fraction(10) ** -places, 10.0**-places
 
 
-def _inside(answer: Real, right: Exact, room: Fraction) -> bool:
+def _inside(answer: Real, right: AnyNumber, room: Fraction) -> bool:
     """|answer − right| < room, decided."""
     return all(sign(room - side * (right - answer)) > 0 for side in (1, -1))
 
 
-def _beyond(answer: Real, right: Exact, room: Fraction) -> bool:
+def _beyond(answer: Real, right: AnyNumber, room: Fraction) -> bool:
     """|answer − right| > room, decided."""
     return any(sign(room - side * (right - answer)) < 0 for side in (1, -1))

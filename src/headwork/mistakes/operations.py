@@ -12,9 +12,9 @@ from typing import Literal, TypeVar
 
 from headwork.errors import HeadworkError, ShapeError
 from headwork.graph import Last, Rules, Step, read
-from headwork.numbers.closed import Exact
+from headwork.numbers.certain import AnyNumber
 from headwork.numbers.enclosure import sign
-from headwork.numbers.surd import Real
+from headwork.numbers.functions import quotient, total
 from headwork.ops import Add, Op, Shape, Softmax
 from headwork.readings import exact, floats
 from headwork.readings import shapes as readings
@@ -68,11 +68,11 @@ def shapes(last: Last) -> dict[Step, Shape]:
     return read(last, SHAPES)
 
 
-def _exact_shares(numbers: Sequence[Real | None]) -> list[Exact]:
-    total = sum((s for s in numbers if s is not None), Fraction(0))
-    if not total:
+def _exact_shares(numbers: Sequence[AnyNumber | None]) -> list[AnyNumber]:
+    whole = total(s for s in numbers if s is not None)
+    if not whole:
         raise HeadworkError("without the exponential these scores cannot be shared out: they sum to 0")
-    return [Fraction(0) if s is None else s / total for s in numbers]
+    return [Fraction(0) if s is None else quotient(s, whole) for s in numbers]
 
 
 def _shares(scores: Sequence[float]) -> list[float]:

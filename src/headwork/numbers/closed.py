@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import partial
 from itertools import count
 
-from headwork.errors import HeadworkError
 from headwork.numbers.constant import constant
 from headwork.numbers.enclosure import Encloser, largest, sign
 from headwork.numbers.expsum import (
@@ -34,6 +33,7 @@ from headwork.numbers.expsum import (
     ratio,
     times,
 )
+from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real, Surd
 
 
@@ -51,6 +51,8 @@ class Closed:
         self.parts = parts
 
     def __add__(self, other: Exact | int) -> Exact:
+        if not isinstance(other, Closed | Surd | Fraction | int):
+            return NotImplemented
         if not isinstance(other, Closed):  # the sum is no plain number either
             unit = dict(self.parts.get(UNIT, {}))
             accumulate(unit, [(ZERO, other)])  # type: ignore[list-item]  # an int adds up to a Fraction
@@ -66,6 +68,8 @@ class Closed:
             if not other:
                 return ZERO
             return Closed({D: {s: c * other for s, c in N.items()} for D, N in self.parts.items()})
+        if not isinstance(other, Closed):
+            return NotImplemented
         total: dict[Denominator, dict[Real, Real]] = {}
         for D1, N1 in self.parts.items():
             for D2, N2 in other.parts.items():
@@ -102,6 +106,10 @@ class Closed:
         for _ in count() if together else range(4):
             yield partial(enclose_fractions, together or sharper)
 
+    def quick(self) -> tuple[float, float]:
+        """A float64 and how far off it may be; OverflowError where there is none."""
+        return quick_fractions(self.parts)
+
     def __repr__(self) -> str:
         from headwork.numbers.text import text
 
@@ -134,23 +142,21 @@ def power_of_e(exponent: Real | None) -> Exact:
     return Closed({UNIT: {exponent: ONE}}) if exponent else ONE
 
 
-def quotient(above: Exact, below: Exact) -> Exact:
-    """above/below, for a divisor that is a plain number or made of exponentials with like signs; 0/0 is 0.
+def quotient(above: Exact, below: Exact) -> Exact | None:
+    """above/below; None unless the divisor is a plain number, or made of a few exponentials with like signs.
 
     >>> quotient(power_of_e(Fraction(1)), power_of_e(Fraction(1)) + power_of_e(Fraction(2)))
     e^(-1)/(1 + e^(-1))
     """
     if not isinstance(below, Closed):
-        if not below and above:
-            raise HeadworkError("a number that is not 0 cannot be divided by 0")
-        return above / below if below else ZERO
+        return above / below
     together = over_one(below.parts)
     if together is None:
-        raise HeadworkError("this divisor is too long to be brought over one denominator; ask for values instead")
+        return None
     ((under, divisor),) = together.items()
     powers = Counter(dict(under))
     if len({sign(c) for c in divisor.values()}) > 1:
-        raise HeadworkError("a divisor whose exponentials have different signs has no closed form here")
+        return None
     top = largest(divisor)
     turned = sign(divisor[top])
     shifted = {s - top: c * turned for s, c in divisor.items()}

@@ -6,7 +6,8 @@ Halves are rounded away from zero, as at school: 0.125 is 0.13.
 from fractions import Fraction
 from math import floor, inf
 
-from headwork.numbers.closed import Closed, Exact
+from headwork.numbers.certain import AnyNumber, Certain
+from headwork.numbers.closed import Closed
 from headwork.numbers.enclosure import FIRST_BITS, Interval, exponential, precision, settled, sign
 from headwork.numbers.quick import quick_integer, quick_power
 from headwork.numbers.surd import Surd
@@ -15,7 +16,7 @@ HALF = Fraction(1, 2)
 LONGEST = 4000  # binary digits of a number that is written out, on either side of the point
 
 
-def rounded(number: Exact, places: int) -> Fraction:
+def rounded(number: AnyNumber, places: int) -> Fraction:
     """The number to so many decimal places, as an exact fraction.
 
     >>> rounded(Fraction(1, 8), 2)
@@ -24,7 +25,7 @@ def rounded(number: Exact, places: int) -> Fraction:
     return Fraction(_nearest_integer(number, places), 10**places)
 
 
-def decimal(number: Exact, places: int) -> str:
+def decimal(number: AnyNumber, places: int) -> str:
     """The number to so many decimal places, as text; never "-0.00".
 
     >>> decimal(Fraction(2, 3), 2)
@@ -33,7 +34,7 @@ def decimal(number: Exact, places: int) -> str:
     return _with_point(_nearest_integer(number, places), places)
 
 
-def significant(number: Exact, figures: int, smallest: int = -5) -> str:
+def significant(number: AnyNumber, figures: int, smallest: int = -5) -> str:
     """The number to so many significant figures; an integer or short decimal is given whole.
 
     >>> significant(Fraction(2, 3), 4), significant(Fraction(5, 2), 12)
@@ -50,7 +51,7 @@ def significant(number: Exact, figures: int, smallest: int = -5) -> str:
     return _with_power(digits, power, figures)
 
 
-def scientific(number: Exact, figures: int) -> str:
+def scientific(number: AnyNumber, figures: int) -> str:
     """m·10ᵉ written as "6.90e-13".
 
     >>> scientific(Fraction(69, 10**14), 3)
@@ -59,7 +60,7 @@ def scientific(number: Exact, figures: int) -> str:
     return _with_power(*leading_digits(number, figures), figures)
 
 
-def leading_digits(number: Exact, figures: int) -> tuple[int, int]:
+def leading_digits(number: AnyNumber, figures: int) -> tuple[int, int]:
     """The leading digits as an integer, and the power of ten of the first of them; 0 has none but 0."""
     if not number:
         return 0, 0
@@ -82,7 +83,7 @@ def exponent(number: Fraction) -> int:
     return guess
 
 
-def _power(number: Surd | Closed) -> int:
+def _power(number: Surd | Closed | Certain) -> int:
     """The power of ten of the first digit, or one less: next to a power of ten only the digits can tell."""
     quick = quick_power(number)
     return settled(number, _power_of_ten) if quick is None else quick
@@ -99,7 +100,7 @@ def _power_of_ten(interval: Interval) -> int | None:
     return floor(ends[0]) if ends is not None and ends[1] - ends[0] < HALF else None
 
 
-def exact_decimal(number: Exact, places: int) -> str | None:
+def exact_decimal(number: AnyNumber, places: int) -> str | None:
     """The number written out in full when at most `places` decimals do it, else None.
 
     >>> exact_decimal(Fraction(5, 2), 2), exact_decimal(Fraction(1, 3), 2)
@@ -111,7 +112,7 @@ def exact_decimal(number: Exact, places: int) -> str | None:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def to_float(number: Exact) -> float:
+def to_float(number: AnyNumber) -> float:
     """A float64 next to it."""
     if isinstance(number, Fraction):
         return float(number)
@@ -127,7 +128,7 @@ def _float(interval: Interval) -> float | None:
         return inf if interval.mid > 0 else -inf
 
 
-def _nearest_integer(number: Exact, places: int, power: int | None = None) -> int:
+def _nearest_integer(number: AnyNumber, places: int, power: int | None = None) -> int:
     """number·10^places to the nearest integer, halves away from zero; `power` is the number's, where it is known."""
     if isinstance(number, Fraction):
         return _away_from_zero(number * Fraction(10) ** places)
@@ -143,10 +144,12 @@ def _nearest_integer(number: Exact, places: int, power: int | None = None) -> in
             return None
         low, high = (_away_from_zero(end) for end in ends)
         if high == low + 1 and abs(places) <= LONGEST:
-            above = sign(number - Fraction(low + high, 2) / Fraction(10) ** places)
+            above = sign(number - Fraction(low + high, 2) / Fraction(10) ** places) or low + high
             return high if above > 0 else low
         return low if low == high else None
 
+    if not number:
+        return 0
     digits = places + (_power(number) if power is None else power)
     return settled(number, question, FIRST_BITS + max(0, 10 * digits // 3))
 

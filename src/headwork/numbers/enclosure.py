@@ -14,10 +14,11 @@ from headwork.errors import HeadworkError
 from headwork.numbers.surd import Real, Surd
 
 if TYPE_CHECKING:
-    from headwork.numbers.closed import Closed, Exact
+    from headwork.numbers.certain import AnyNumber, Certain
+    from headwork.numbers.closed import Closed
 
 T = TypeVar("T")
-E = TypeVar("E", bound="Exact")
+N = TypeVar("N", bound="AnyNumber")
 Interval = Any  # mpmath's ivmpf: mpmath ships no types
 Encloser = Callable[[Any], Interval]  # from mpmath's interval context, set to a precision, to an interval
 
@@ -25,11 +26,11 @@ FIRST_BITS = 96
 FLOAT_DOUBT = 2.0**-45  # 2⁸ roundings of 2⁻⁵³: what a term in float64 is charged for its own
 
 
-def settled(number: Surd | Closed, question: Callable[[Interval], T | None], bits: int = FIRST_BITS) -> T:
+def settled(number: Surd | Closed | Certain, question: Callable[[Interval], T | None], bits: int = FIRST_BITS) -> T:
     """Ask about ever narrower intervals around a number until there is an answer: twice the bits every time.
 
     A number that is 0, or a tie, would be asked about for ever; a `Surd` and a `Closed` are irrational by
-    construction, so every question with rational boundaries comes to an end.
+    construction, so every question with rational boundaries comes to an end, and a `Certain` becomes 0 at last.
     """
     from mpmath import iv  # loaded only when something irrational has to be evaluated
 
@@ -52,7 +53,7 @@ def precision(iv: Any, bits: int) -> Iterator[None]:
         iv.prec = before
 
 
-def enclosers(number: Surd | Closed) -> Iterable[Encloser]:
+def enclosers(number: Surd | Closed | Certain) -> Iterable[Encloser]:
     """How to enclose the number at the first precision, at the second, and so on."""
     return repeat(lambda iv: enclose(number, iv)) if isinstance(number, Surd) else number.enclosers()
 
@@ -94,25 +95,24 @@ def near(number: Real) -> tuple[float, float]:
     return sum(terms), sum(map(abs, terms)) * FLOAT_DOUBT + 1e-300
 
 
-def sign(number: Exact) -> int:
+def sign(number: AnyNumber) -> int:
     """−1, 0 or 1, decided."""
     if isinstance(number, Fraction):
         return (number.numerator > 0) - (number.numerator < 0)
-    if isinstance(number, Surd):
-        try:
-            value, doubt = near(number)
-        except OverflowError:
-            value = doubt = 0.0
-        if abs(value) > doubt:
-            return 1 if value > 0 else -1
+    try:
+        value, doubt = near(number) if isinstance(number, Surd) else number.quick()
+    except OverflowError:
+        value = doubt = 0.0
+    if abs(value) > doubt:
+        return 1 if value > 0 else -1
     return settled(number, _side)
 
 
 def _side(interval: Interval) -> int | None:
-    return 1 if interval.a > 0 else -1 if interval.b < 0 else None
+    return 1 if interval.a > 0 else -1 if interval.b < 0 else 0 if interval.a == 0 == interval.b else None
 
 
-def largest(numbers: Iterable[E]) -> E:
+def largest(numbers: Iterable[N]) -> N:
     """The largest of some numbers, decided exactly."""
     top, *others = numbers
     for number in others:

@@ -19,10 +19,10 @@ FAINTEST = -700  # e to this is about 1e-304
 
 
 if TYPE_CHECKING:
-    from headwork.numbers.closed import Closed
+    from headwork.numbers.certain import AnyNumber
 
 
-def quick_integer(number: Surd | Closed, places: int) -> int | None:
+def quick_integer(number: AnyNumber, places: int) -> int | None:
     """number·10^places to the nearest integer, or None where float64 cannot tell."""
     try:
         value, error = quick_value(number)
@@ -36,7 +36,7 @@ def quick_integer(number: Surd | Closed, places: int) -> int | None:
     return None if abs(scaled - nearest) + doubt >= 0.5 else nearest
 
 
-def quick_power(number: Surd | Closed) -> int | None:
+def quick_power(number: AnyNumber) -> int | None:
     """The power of ten of the first digit, or one less; None where float64 cannot tell."""
     try:
         value, error = quick_value(number)
@@ -46,9 +46,9 @@ def quick_power(number: Surd | Closed) -> int | None:
     return math.floor(math.log10(least)) if least > error else None
 
 
-def quick_value(number: Surd | Closed) -> tuple[float, float]:
+def quick_value(number: AnyNumber) -> tuple[float, float]:
     """A float64 and how far off it may be; OverflowError where float64 cannot hold what is needed."""
-    return near(number) if isinstance(number, Surd) else quick_fractions(number.parts)
+    return near(number) if isinstance(number, Fraction | Surd) else number.quick()
 
 
 def quick_fractions(fractions: Fractions, stretch: float = 1.0) -> tuple[float, float]:

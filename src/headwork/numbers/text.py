@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cmp_to_key, lru_cache
+from sys import maxsize
 
 from headwork.inline import inline
 from headwork.maths import (
@@ -20,15 +21,21 @@ from headwork.maths import (
     power_of_e,
     signed_sum,
 )
-from headwork.numbers.closed import Closed, Exact
+from headwork.maths import (
+    number as plain_number,
+)
+from headwork.numbers.certain import AnyNumber, Certain
+from headwork.numbers.closed import Closed
+from headwork.numbers.digits import significant
 from headwork.numbers.enclosure import sign
 from headwork.numbers.expsum import UNIT, Denominator, ExpSum
 from headwork.numbers.surd import Real, Surd
 
 LONGEST = 10**4000
+FIGURES = 12
 
 
-def text(number: Exact) -> str:
+def text(number: AnyNumber) -> str:
     """The closed form on one line, with ASCII minus signs, as data has it.
 
     >>> from headwork.numbers.surd import root
@@ -38,15 +45,19 @@ def text(number: Exact) -> str:
     return inline(written(number)).replace("−", "-")
 
 
-def written(number: Exact) -> Maths:
+def written(number: AnyNumber) -> Maths:
     """The closed form as mathematics."""
+    if isinstance(number, Certain):  # which has none: its digits, and a sign that says so
+        return Row((Sign("≈"), plain_number(significant(number, FIGURES))))
     if isinstance(number, Closed):
         return signed_sum(_ratio(N, D) for D, N in _in_order(number))
     return _real(number)
 
 
-def length(number: Exact) -> int:
-    """How many numbers of ordinary length it takes to write the closed form."""
+def length(number: AnyNumber) -> int:
+    """How many numbers of ordinary length it takes to write the closed form; no end of them where there is none."""
+    if isinstance(number, Certain):
+        return maxsize
     if isinstance(number, Closed):
         sums = [terms for D, N in number.parts.items() for terms in (N.items(), *(factor for factor, _ in D))]
         return sum(length(s) + length(c) for terms in sums for s, c in terms)

@@ -1,4 +1,4 @@
-"""Exact: a step means a matrix of numbers in closed form: rationals, roots, exponentials.
+"""Exact: a step means a matrix of numbers in closed form: rationals, roots, exponentials; certain digits beyond these.
 
 −∞ is allowed where a mask puts it; everything else is a number. Digits are made on demand by `numbers.digits`.
 """
@@ -12,8 +12,9 @@ from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Last, Rules, Step, read
 from headwork.notation import PLAIN
-from headwork.numbers.closed import Closed, Exact, dot, power_of_e, quotient, softmax, total
+from headwork.numbers.certain import AnyNumber
 from headwork.numbers.enclosure import largest
+from headwork.numbers.functions import dot, power_of_e, quotient, softmax, total
 from headwork.numbers.surd import Real, root
 from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, not_given, sums
 
@@ -27,7 +28,7 @@ class Hidden:
 
 HIDDEN: Final = Hidden()
 
-Entry = Exact | Hidden
+Entry = AnyNumber | Hidden
 Matrix = tuple[tuple[Entry, ...], ...]
 
 
@@ -79,7 +80,7 @@ def _divide_by(step: Step, left: Matrix, right: Matrix) -> Matrix:
     return by_entry(lambda a, b: quotient(_number(step, a), _number(step, b)), left, right)
 
 
-def _number(step: Step, entry: Entry) -> Exact:
+def _number(step: Step, entry: Entry) -> AnyNumber:
     if isinstance(entry, Hidden):
         raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied or divided")
     return entry
@@ -94,18 +95,15 @@ def _largest(row: Sequence[Entry]) -> Entry:
     return largest(visible) if visible else HIDDEN
 
 
-def shared_out(share: Callable[[Sequence[Real | None]], list[Exact]], axis: int | None, scores: Matrix) -> Matrix:
+def shared_out(
+    share: Callable[[Sequence[AnyNumber | None]], list[AnyNumber]], axis: int | None, scores: Matrix
+) -> Matrix:
     """Lines of the matrix shared out by a rule; what is hidden comes as None."""
     return by_line(lambda line: tuple(share(_exponents(line))), axis, scores)
 
 
-def _exponents(row: Sequence[Entry]) -> list[Real | None]:
-    exponents: list[Real | None] = []
-    for s in row:
-        if isinstance(s, Closed):
-            raise HeadworkError("the softmax of a softmax has no closed form here; ask for values instead")
-        exponents.append(None if isinstance(s, Hidden) else s)
-    return exponents
+def _exponents(row: Sequence[Entry]) -> list[AnyNumber | None]:
+    return [None if isinstance(s, Hidden) else s for s in row]
 
 
 EXACT: Rules[Matrix] = {

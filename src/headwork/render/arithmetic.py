@@ -1,13 +1,11 @@
 """The arithmetic of one entry: terms with numbers in, the sum, the result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 
 from headwork import maths as m
 from headwork import ops
-from headwork.numbers.closed import Closed
-from headwork.numbers.expsum import UNIT
-from headwork.numbers.surd import Real, Surd
+from headwork.numbers.certain import AnyNumber
+from headwork.numbers.functions import power_of_e, total
 from headwork.readings.exact import Entry, Hidden
 from headwork.render.blocks import Aligned, Display
 from headwork.render.cells import Style, cell, figures
@@ -107,8 +105,7 @@ def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     if isinstance(own, Hidden):
         nothing = m.Ratio(m.power_of_e(m.number("−∞")), m.Sign("…"), undone=True)
         return [_line("=", m.Row((nothing, m.Sign("="), m.Number("0"))), "hidden by the mask")]
-    assert isinstance(own, Fraction | Surd)
-    seen = [s for s in summed if isinstance(s, Fraction | Surd)]
+    seen = [s for s in summed if not isinstance(s, Hidden)]
     exact = all(cell(s, style)[1] for s in seen)
     above = _exponential([own])
     return [
@@ -120,13 +117,9 @@ def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     ]
 
 
-def _exponential(exponents: list[Real]) -> m.Maths:
+def _exponential(exponents: list[AnyNumber]) -> m.Maths:
     """The sum of e to these, in a few figures."""
-    total: dict[Real, Real] = {}
-    for s in exponents:
-        total[s] = total.get(s, Fraction(0)) + 1
-    only = total.get(Fraction(0)) if len(total) == 1 else None
-    return figures(only or Closed({UNIT: total}), FIGURES)
+    return figures(total(map(power_of_e, exponents)), FIGURES)
 
 
 def _power(exponent: Entry, style: Style) -> m.Maths:

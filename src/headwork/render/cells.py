@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headwork.maths import Above, Gap, Grid, Holds, Maths, Number, Row, Sign, number
-from headwork.numbers.closed import Closed, Exact
+from headwork.numbers.certain import AnyNumber, Certain
+from headwork.numbers.closed import Closed
 from headwork.numbers.digits import decimal, exact_decimal, leading_digits, scientific, significant
 from headwork.numbers.enclosure import sign
 from headwork.numbers.text import length, written
@@ -42,9 +43,11 @@ def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
     return number(decimal(entry, style.places)), False
 
 
-def _rises(entry: Exact) -> bool:
-    """Whether a positive power of e stands in it, which may have more digits than a page."""
-    return isinstance(entry, Closed) and any(sign(s) > 0 for N in entry.parts.values() for s in N)
+def _rises(entry: AnyNumber) -> bool:
+    """Whether a positive power of e stands in it, or may, which may have more digits than a page."""
+    return isinstance(entry, Certain) or (
+        isinstance(entry, Closed) and any(sign(s) > 0 for N in entry.parts.values() for s in N)
+    )
 
 
 def grid(matrix: Matrix, style: Style, key: str = "", holds: Holds | None = None) -> tuple[Grid, bool]:
@@ -72,7 +75,7 @@ def _padded(maths: Maths, decimals: int | None, most: int) -> Maths:
     return Row((maths, Gap(("" if decimals else ".") + "0" * (most - decimals))))
 
 
-def figures(value: Exact, count: int) -> Maths:
+def figures(value: AnyNumber, count: int) -> Maths:
     """So many significant figures; with a power of ten where the number is very small or very large."""
     large = isinstance(value, Fraction) and abs(value) >= 10**FIGURES_FROM
     mantissa, _, raised = (scientific(value, count) if large else significant(value, count, -3)).partition("e")

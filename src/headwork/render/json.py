@@ -5,13 +5,14 @@
 
 `steps` are all that the part needed, inputs first. `head` counts from 0, or is null. `shape` holds numbers, or text
 where a size is a symbol. `value` holds decimals of 12 significant digits as text ("-inf" where hidden) and `exact`
-closed forms; both are null where only a shape is known. Parts of other kinds than "value" carry their lines as
-"text" besides.
+closed forms, null for an entry that has none; both are null where only a shape is known. Parts of other kinds than
+"value" carry their lines as "text" besides.
 """
 
 import json
 from typing import Any
 
+from headwork.numbers.certain import Certain
 from headwork.numbers.digits import significant
 from headwork.numbers.text import text
 from headwork.readings.exact import Entry, Hidden
@@ -87,5 +88,7 @@ def _decimal(entry: Entry) -> str:
     return "-inf" if isinstance(entry, Hidden) else significant(entry, FIGURES)
 
 
-def _closed(entry: Entry) -> str:
+def _closed(entry: Entry) -> str | None:
+    if isinstance(entry, Certain):
+        return None
     return "-inf" if isinstance(entry, Hidden) else text(entry)

@@ -10,6 +10,7 @@ from keyword import iskeyword
 from headwork import ops
 from headwork.extras import needs
 from headwork.notation import Name
+from headwork.numbers.certain import Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import significant
 from headwork.readings.exact import Entry, Matrix
@@ -156,7 +157,7 @@ def _rows(matrix: Matrix) -> str:
 
 def _number(entry: Entry) -> str:
     """An exact number as `matrix` reads it; what has no such form, in fifteen digits."""
-    return json.dumps(significant(entry, 15)) if isinstance(entry, Closed) else number_text(entry)
+    return json.dumps(significant(entry, 15)) if isinstance(entry, Closed | Certain) else number_text(entry)
 
 
 def _op(equation: Equation) -> str:

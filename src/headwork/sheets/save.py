@@ -8,6 +8,7 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, formula_named
+from headwork.numbers.certain import Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import exact_decimal
 from headwork.numbers.surd import Real, Surd
@@ -110,7 +111,7 @@ def number_text(entry: Entry) -> str:
     """3, "0.25", "1/3", "2*sqrt(3)/3": whole numbers bare, all else as text that is read back exactly."""
     if isinstance(entry, Hidden):
         return '"-inf"'
-    if isinstance(entry, Closed):
+    if isinstance(entry, Closed | Certain):
         raise HeadworkError(f"{entry!r} is no number a sheet can give; give a fraction or a root")
     if isinstance(entry, Fraction) and entry.denominator == 1:
         return str(entry)
