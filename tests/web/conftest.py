@@ -51,6 +51,13 @@ def opened(browser: Any, served: Bench) -> Iterator[Callable[..., Any]]:
 def until(found: Callable[[], Any], wanted: Any, seconds: float = 10) -> None:
     """Look again and again until the page shows what is wanted; what it showed last is what a failure says."""
     end = time.monotonic() + seconds
-    while (last := found()) != wanted and time.monotonic() < end:
+
+    def looked() -> Any:
+        try:
+            return found()
+        except IndexError:
+            return "not there"
+
+    while (last := looked()) != wanted and time.monotonic() < end:
         time.sleep(0.03)
     assert last == wanted

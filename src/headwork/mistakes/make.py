@@ -223,18 +223,20 @@ def _problem(plan: Plan, given: dict[Key, Matrix]) -> Problem:
         scale=SQRT_D_K if plan.chosen.scaled else None,
         places=plan.places,
         given=given,
-        parts=_parts(plan, ("W_O", None) in given),
+        parts=usual_parts(plan.formula, plan.mask == "causal", ("W_O", None) in given),
     )
 
 
-def _parts(plan: Plan, projected: bool) -> tuple[Part, ...]:
-    masked = " The mask is causal: a token reads itself and those before it." if plan.mask == "causal" else ""
+def usual_parts(formula: str, causal: bool, projected: bool) -> tuple[Part, ...]:
+    """What is usually asked of a formula, in the order in which it is worked."""
+    chosen = formula_named(formula)
+    masked = " The mask is causal: a token reads itself and those before it." if causal else ""
     asked: list[tuple[str, tuple[str, ...]]] = []
-    if plan.chosen.projects:
+    if chosen.projects:
         asked.append(("Find the queries, keys and values.", ("Q", "K", "V")))
-    asked.append((f"Find the scores and the weights.{masked}", ("scores", "weights")))
-    asked.append(("Find what each head puts out." if plan.several else "Find the head's output.", ("head_output",)))
-    if plan.several:
+    asked.append((f"Find the scores and the weights.{masked}", ("scores", *(() if chosen.blocks else ("weights",)))))
+    asked.append(("Find what each head puts out." if chosen.several else "Find the head's output.", ("head_output",)))
+    if chosen.several:
         asked.append(("Join the heads and find the output.", ("joined", "output")))
     elif projected:
         asked.append(("Find the output.", ("output",)))

@@ -52,7 +52,7 @@ _SYMBOLS = {"tokens": "n", "keys": "n_k", "d_model": "d", "d_context": "d_c", "d
 
 def infer_sizes(problem: Problem) -> Sizes:
     """Every size of the problem, or an error that names the two matrices that disagree."""
-    known = _Known(problem)
+    known = KnownSizes(problem)
     for (role, head), matrix in _matrices(problem):
         known.learn(role, head, matrix)
     return known.sizes()
@@ -66,7 +66,7 @@ def _matrices(problem: Problem) -> Iterator[tuple[tuple[str, int | None], Matrix
         yield ("mask", None), problem.mask
 
 
-class _Known:
+class KnownSizes:
     """Sizes learned so far, each with the matrix that told it."""
 
     def __init__(self, problem: Problem) -> None:
@@ -101,14 +101,18 @@ class _Known:
     def learn(self, role: str, head: int | None, matrix: Matrix) -> None:
         self.check_head(role, head)
         name = str(PLAIN.of_role(role, head))
-        found = pattern(role)
-        assert found is not None, "what has no size cannot be given"
-        rows, columns = found
-        if columns == "d_out" and not self.projected:
-            columns = "d_v"  # what is put out is the head's own output
+        rows, columns = self.names(role)
         role = role.removeprefix("d_")
         self.learn_size(rows, len(matrix), name, "rows", role, head)
         self.learn_size(columns, len(matrix[0]), name, "columns", role, head)
+
+    def names(self, role: str) -> tuple[str, str]:
+        """What the rows and columns of a role count, as in the patterns."""
+        found = pattern(role)
+        assert found is not None, "what has no size cannot be given"
+        rows, columns = found
+        # Without a projection what is put out is the head's own output.
+        return rows, "d_v" if columns == "d_out" and not self.projected else columns
 
     def check_head(self, role: str, head: int | None) -> None:
         limit = self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
@@ -116,10 +120,10 @@ class _Known:
             raise HeadworkError(f"{role} is given for more heads than there are ({limit}); remove it or raise heads")
 
     def learn_size(self, size: str, length: int, name: str, axis: str, role: str, head: int | None) -> None:
-        side_by_side = size.endswith("+") or (size.endswith("*") and head is None)
+        number = self.sharing(size, role, head)
+        side_by_side = side_by_side_in(size, head)
         plain = self.alias(size.rstrip("*+"))
-        number = self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
-        if side_by_side and number != 1:
+        if number != 1:
             if not isinstance(number, int):
                 raise HeadworkError(f"{name} is given in numbers, so heads must be a number too; add heads = …")
             if length % number:
@@ -130,9 +134,15 @@ class _Known:
         elif self.found[plain][0] != length:
             expected, because = self.found[plain]
             raise HeadworkError(
-                f"{name} has {length} {axis}{' a head' if side_by_side and number != 1 else ''}, but {plain} is "
+                f"{name} has {length} {axis}{' a head' if number != 1 else ''}, but {plain} is "
                 f"{expected} ({because}); give it {expected}"
             )
+
+    def sharing(self, size: str, role: str, head: int | None) -> Any:
+        """How many heads share a length: all of them where they stand side by side, else one."""
+        if not side_by_side_in(size, head):
+            return 1
+        return self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
 
     def sizes(self) -> Sizes:
         if self.heads is None:
@@ -158,6 +168,10 @@ class _Known:
         # Symbols are for pages that print sizes; numbers alone need none, and SymPy is slow to load.
         only_values = all(part.kind in (*NUMBERS, "explain") for part in self.problem.parts)
         return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS[name])
+
+
+def side_by_side_in(size: str, head: int | None) -> bool:
+    return size.endswith("+") or (size.endswith("*") and head is None)
 
 
 def _symbol(name: str) -> Any:

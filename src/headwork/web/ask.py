@@ -14,8 +14,12 @@ from typing import Any
 from headwork.errors import HeadworkError
 from headwork.sheets.load import LARGEST_FILE, parse_sheet
 from headwork.sheets.shelf import built_in, summaries, text_of
+from headwork.web.building import made
 from headwork.web.page import Page
+from headwork.web.pasting import pasted
 from headwork.web.pointing import entry
+from headwork.web.resizing import laid, resized
+from headwork.web.switching import switched
 from headwork.web.tables import CellErrors, Table, matrices, sheet_of, table_of
 
 LONGEST = 2_000_000  # characters of a request
@@ -136,10 +140,29 @@ def _entry(request: Mapping[str, Any]) -> dict[str, Any]:
     return entry(page_of(request), int(request["block"]), int(request["row"]), int(request["column"]))
 
 
+def _lay(request: Mapping[str, Any]) -> dict[str, Any]:
+    return shown(laid(request["table"], request["where"], request["rows"]), request)
+
+
+def _resize(request: Mapping[str, Any]) -> dict[str, Any]:
+    table = resized(request["table"], request["where"], int(request["axis"]), request["add"] is True)
+    return shown(table, request)
+
+
+def _switch(request: Mapping[str, Any]) -> dict[str, Any]:
+    table = switched(request["table"], int(request["problem"]), str(request["key"]), request["value"])
+    return shown(table, request)
+
+
 ANSWERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "sheets": _sheets,
     "open": _open,
     "show": _show,
     "edit": _edit,
     "entry": _entry,
+    "paste": lambda request: {"rows": pasted(str(request["text"]))},
+    "lay": _lay,
+    "resize": _resize,
+    "switch": _switch,
+    "new": lambda request: shown(table_of(made(request)), request),
 }

@@ -4,6 +4,7 @@ import { connect } from "./connect.js";
 import { listen as listenToGrids, findCell } from "./grid.js";
 import { listen as listenToPointing } from "./point.js";
 import { listen as listenToFigure } from "./figure.js";
+import { listen as listenToSwitches } from "./switches.js";
 import { readLink, writeLink } from "./state.js";
 import { patch } from "./patch.js";
 
@@ -185,7 +186,7 @@ function place(element) {
 }
 
 const bench = new Bench();
-for (const listen of [listenToGrids, listenToPointing, listenToFigure]) {
+for (const listen of [listenToGrids, listenToPointing, listenToFigure, listenToSwitches]) {
   listen(bench);
 }
 document.getElementById("undo").addEventListener("click", () => bench.undo());

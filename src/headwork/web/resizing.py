@@ -1,0 +1,99 @@
+"""Rows and columns added and removed: every matrix that shares the size grows or shrinks with it."""
+
+from copy import deepcopy
+from typing import Any
+
+from headwork.errors import HeadworkError
+from headwork.sheets.checks import LARGEST_SIDE
+from headwork.sheets.fields import role_and_head
+from headwork.sheets.sheet import Problem
+from headwork.sheets.sizes import KnownSizes
+from headwork.web.tables import Table, sheet_of
+
+Rows = list[list[Any]]
+
+
+def resized(table: Table, where: dict[str, Any], axis: int, add: bool) -> Table:
+    """A row (axis 0) or column (1) added after the one of this cell, or that one removed; zeros where it is new."""
+    number = int(where["problem"])
+    problem = sheet_of(table).problems[number]
+    first = problem.notation.first_index
+    role, head = role_and_head(str(where["name"]), first)
+    sizes = KnownSizes(problem)
+    name = sizes.names(role)[axis]
+    size = sizes.alias(name.rstrip("*+"))
+    if size == "one":
+        raise HeadworkError(f"{where['name']} is a single {'row' if axis == 0 else 'column'} and stays one")
+    matrix = _found(table, where)
+    width = (len(matrix) if axis == 0 else len(matrix[0])) // sizes.sharing(name, role, head)
+    at = int(where["row"] if axis == 0 else where["column"]) % width
+    _refuse(size, width, add)
+    made = deepcopy(table)
+    own: Table = made["problem"][number]
+    for given in [own.get("given", {}), *(part.get("given", {}) for part in own["part"])]:
+        for called, rows in given.items():
+            given[called] = _changed(rows, sizes, role_and_head(called, first), size, at, add)
+    if not isinstance(own.get("mask", "none"), str):
+        own["mask"] = _changed(own["mask"], sizes, ("mask", None), size, at, add)
+    _keep_told(own, problem, size, add)
+    return made
+
+
+def _found(table: Table, where: dict[str, Any]) -> Rows:
+    problem = table["problem"][int(where["problem"])]
+    whose = problem if where.get("part") is None else next(p for p in problem["part"] if p["label"] == where["part"])
+    rows: Rows = whose["given"][where["name"]]
+    return rows
+
+
+def _refuse(size: str, width: int, add: bool) -> None:
+    if not add and width == 1:
+        raise HeadworkError(f"{size} is 1 already; a matrix has at least one row and one column")
+    if add and width >= LARGEST_SIDE:
+        raise HeadworkError(f"{size} is {width} already; at most {LARGEST_SIDE} are worked")
+
+
+def _changed(rows: Rows, sizes: KnownSizes, key: tuple[str, int | None], size: str, at: int, add: bool) -> Rows:
+    """The matrix with the size changed wherever its rows or columns count it; in every head's block of it."""
+    for axis, name in enumerate(sizes.names(key[0])):
+        if sizes.alias(name.rstrip("*+")) == size:
+            blocks = sizes.sharing(name, *key)
+            lines = rows if axis == 0 else [list(column) for column in zip(*rows, strict=True)]
+            lines = _in_blocks(lines, blocks, at, add)
+            rows = lines if axis == 0 else [list(row) for row in zip(*lines, strict=True)]
+    return rows
+
+
+def _in_blocks(lines: Rows, blocks: int, at: int, add: bool) -> Rows:
+    width = len(lines) // blocks
+    made: Rows = []
+    for start in range(0, len(lines), width):
+        block = lines[start : start + width]
+        made += [*block[: at + 1], ["0"] * len(block[0]), *block[at + 1 :]] if add else block[:at] + block[at + 1 :]
+    return made
+
+
+def _keep_told(own: Table, problem: Problem, size: str, add: bool) -> None:
+    """Sizes that the sheet tells beside its matrices."""
+    told = own.get("sizes", {}).get(size)
+    if isinstance(told, int):
+        own["sizes"][size] = told + (1 if add else -1)
+    if size in ("keys", "tokens") and isinstance(problem.blocks, tuple):
+        own["blocks"] = len(problem.blocks)
+
+
+def laid(table: Table, where: dict[str, Any], rows: list[list[str]]) -> Table:
+    """Numbers pasted from a cell on, the matrix grown where they need more room."""
+    down, across = int(where["row"]) + len(rows), int(where["column"]) + len(rows[0])
+    if max(down, across) > LARGEST_SIDE:
+        raise HeadworkError(f"what was pasted needs {down}×{across} entries; at most {LARGEST_SIDE}×{LARGEST_SIDE}")
+    while len(_found(table, where)) < down:
+        table = resized(table, {**where, "row": len(_found(table, where)) - 1}, 0, True)
+    while len(_found(table, where)[0]) < across:
+        table = resized(table, {**where, "column": len(_found(table, where)[0]) - 1}, 1, True)
+    made = deepcopy(table)
+    matrix = _found(made, where)
+    for i, row in enumerate(rows, int(where["row"])):
+        for j, text in enumerate(row, int(where["column"])):
+            matrix[i][j] = str(text)
+    return made
