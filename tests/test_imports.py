@@ -22,7 +22,7 @@ ORDER = [
     *("readings", "formulas", "build"),
     *("why_scale", "sheets", "proofs", "claims", "working", "solving", "configure", "layer_on_page", "by_hand"),
     *("render", "mistakes"),
-    *("inspecting", "marking"),
+    *("inspecting", "marking", "looking"),
     *("testing", "web", "cli"),
 ]
 APART = ("engine", "torch", "jax")

@@ -24,7 +24,9 @@ run = lambda *words: CliRunner().invoke(app, words)
 ENDINGS = (".md", ".tex", ".typ", ".html", ".txt", ".ipynb", ".json", ".svg")
 
 
-@pytest.mark.parametrize("module", [m for m in modules() if room(m) not in ("engine", "torch", "jax", "inspecting")])
+@pytest.mark.parametrize(
+    "module", [m for m in modules() if room(m) not in ("engine", "torch", "jax", "inspecting", "looking")]
+)
 def test_no_module_imports_it(module: str) -> None:
     found = {other.partition(".")[0] for other in imported(source(module))}
     assert module in WITH_NUMPY or "numpy" not in found

@@ -13,6 +13,7 @@ EXTRAS: dict[str, tuple[str, str]] = {
     "ml_dtypes": ("engine", "bfloat16 arrays in NumPy"),
     "safetensors": ("weights", "layers out of safetensors files"),
     "torch": ("torch", "the same attention on tensors, with gradients"),
+    "transformers": ("look", "the heads of a real model on a page"),
     "onnxruntime": ("bench", "a peer for headwork bench"),
     "jax": ("jax", "the same attention on JAX's arrays, with gradients"),
 }
