@@ -164,3 +164,15 @@ def test_who_turns_back_to_the_right_numbers_is_right() -> None:
     right = "0.73 0.27; 0.73 0.27"
     output = weighed("7.31 2.69; 7.31 2.89", weights=right)[2]
     assert (output.verdict, output.entries_wrong, output.message) == ("wrong", ((2, 2),), "")
+
+
+def test_who_made_no_slip_is_right_however_it_was_rounded() -> None:
+    """Four places are written and carried on where two are asked for: the last digits are off, and nothing is wrong."""
+    desk = marker(0)
+    problem = desk.problems[0]
+    worked = problem.judge.diagnosis.right.everything(float_handed(problem.ready.handed), rules=rounded_rules(4))
+    asked = {(label, q.name): q.found.step for label, truth in problem.truths.items() for q in truth.asked}
+    marks = answers_of(desk.mark(texts({key: worked[step] for key, step in asked.items()}, 4)))
+    assert {answer.verdict for answer in marks} == {"right"}
+    assert {verdict for answer in marks for row in answer.rows for _, verdict in row} == {"right"}
+    assert "is as near as the rounded numbers that it was worked from" in {answer.message for answer in marks}

@@ -75,6 +75,34 @@ def test_everybody_is_marked_on_their_own_sheet(folder: Path, tmp_path: Path) ->
     assert run("mark", folder, tmp_path / "ada.toml", "--format", "csv").output.splitlines()[1].split(",")[1] != "2"
 
 
+def test_nobody_finds_another_students_name_on_a_page(folder: Path, tmp_path: Path) -> None:
+    """A page has the title of one's own sheet, the class's page that of all; names of the list stand beside the ids."""
+    for name in ("bob", "cy"):
+        (tmp_path / f"{name}.toml").write_text(answers_for(folder / f"{name}.toml", name))
+    run("mark", folder, tmp_path / "bob.toml", tmp_path / "cy.toml", "--pages", tmp_path / "back")
+    pages = {name: (tmp_path / "back" / f"{name}.html").read_text("utf-8") for name in ("bob", "cy", "class")}
+    assert "sheet cy: Cy</h1>" in pages["cy"]
+    assert all("Ada" not in pages[name] for name in ("bob", "cy"))
+    assert "<h1>2 heads, 3 tokens</h1>" in pages["class"]
+    assert "Cy (cy)" in pages["class"]
+    assert "Handed in nothing: Ada L. (ada)." in pages["class"]
+    (tmp_path / "book.csv").write_text("Name,Total\nCy,\nAda L.,\nbob,\n")
+    options = ("--gradebook", tmp_path / "book.csv", "--column", "Total")
+    filled = run("mark", folder, tmp_path / "bob.toml", tmp_path / "cy.toml", *options).output
+    assert filled == "Name,Total\nCy,2\nAda L.,\nbob,2\n"
+
+
+def test_a_name_that_two_have_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("id,name\n7,Ada\n8,Ada\n")
+    run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")
+    (tmp_path / "ada.toml").write_text('student = "Ada"\n')
+    assert "not alone with that name" in run("mark", tmp_path / "class", tmp_path / "ada.toml").output
+    (tmp_path / "ada.toml").write_text(answers_for(tmp_path / "class" / "8.toml", "8"))
+    assert (
+        run("mark", tmp_path / "class", tmp_path / "ada.toml", "--format", "csv").output.splitlines()[1][:4] == "8,1,"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -109,7 +137,7 @@ def test_a_folder_that_is_no_class(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(HeadworkError, match="holds no sheets"):
         load_class(tmp_path)
     (tmp_path / "ada.toml").write_text((folder / "ada.toml").read_text())
-    assert load_class(tmp_path).sheet_for("whoever") == "ada"
+    assert load_class(tmp_path).students is None
     (tmp_path / "roster.csv").write_text(ROSTER)
     with pytest.raises(HeadworkError, match="no sheet for 'bob'"):
         load_class(tmp_path)

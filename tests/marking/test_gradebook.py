@@ -51,6 +51,17 @@ def test_moodle_and_gradescope(tmp_path: Path) -> None:
     assert filled(tmp_path, GRADESCOPE, "--column", "Total Score") == expected
 
 
+def test_two_who_are_called_the_same_do_not_share_points(tmp_path: Path) -> None:
+    """A name that two lines have is no way to find somebody; their id is."""
+    book = "Name,SID,Total\nBob Byte,7,\nBob Byte,8,\nAda,ada,\n"
+    with pytest.raises(HeadworkError, match="has 2 lines for 'Bob Byte'"):
+        filled(tmp_path, book, "--column", "Total")
+    by_id = ANSWERS.replace("Bob Byte", "8")
+    assert filled(tmp_path, book, "--column", "Total", answers=by_id) == book.replace("8,", "8,0.5").replace(
+        "ada,", "ada,1"
+    )
+
+
 @pytest.mark.parametrize(
     ("book", "options", "answers", "message"),
     [

@@ -47,7 +47,7 @@ ANSWERS = {
 
 def page(ending: str) -> bytes:
     marks = mark(parse_sheet(SHEET, "test"), ANSWERS)
-    pieces = streamed(ending, returned_blocks("Back", marks))
+    pieces = streamed(ending, returned_blocks(marks))
     return b"".join(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
 
 

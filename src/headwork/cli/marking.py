@@ -16,6 +16,7 @@ from headwork.marking.graders import GRADERS
 
 if TYPE_CHECKING:
     from headwork.marking.answers import Answers
+    from headwork.marking.class_marker import ClassOf
     from headwork.marking.marks import Marks
     from headwork.sheets.sheet import Sheet
 
@@ -79,19 +80,20 @@ def mark(
         from headwork.marking.changes import changes_blocks
         from headwork.render.save import streamed
 
-        write(streamed(PAGES[chosen], changes_blocks(first.title, since, marks)), output)
+        write(streamed(PAGES[chosen], changes_blocks(sheets.title, since, marks)), output)
         return
     if gradebook is not None:
         from headwork.marking.gradebook import fill
 
-        write(fill(gradebook, column or first.title, marks), output)
+        write(fill(gradebook, column or sheets.title, marks), output)
         return
     if pages is None:
-        write(_report(chosen, first, marks, output), output)
+        write(_report(chosen, sheets, first.problems[0].places, marks, output), output)
         return
     from headwork.marking.returned import give_back
 
-    number = give_back(first.title, marks, pages, PAGES[chosen], first.problems[0].places)
+    places = first.problems[0].places
+    number = give_back(sheets.title, marks, pages, PAGES[chosen], places, sheets.students or ())
     typer.echo(f"{number} page{'s' if number != 1 else ''}, class{PAGES[chosen]} and marks.csv in {pages}")
 
 
@@ -140,7 +142,9 @@ def _students(paths: Iterable[Path], sheet: Sheet) -> Iterator[Answers]:
         yield from read_answers(path, sheet)
 
 
-def _report(format: str, sheet: Sheet, marks: Iterator[Marks], output: Path | None) -> Iterator[str | bytes]:
+def _report(
+    format: str, sheets: ClassOf, places: int, marks: Iterator[Marks], output: Path | None
+) -> Iterator[str | bytes]:
     if format == "json":
         from headwork.marking.report_json import class_json
 
@@ -154,11 +158,10 @@ def _report(format: str, sheet: Sheet, marks: Iterator[Marks], output: Path | No
     from headwork.marking.report import class_blocks, students_blocks
     from headwork.render.save import streamed
 
-    title = sheet.title
     if format == "class":
         ending = output.suffix.lower() if output is not None and output.suffix else FORMATS["class"]
-        return streamed(ending, class_blocks(title, marks))
-    return streamed(PAGES[format], students_blocks(title, marks, sheet.problems[0].places))
+        return streamed(ending, class_blocks(sheets.title, marks, sheets.students or ()))
+    return streamed(PAGES[format], students_blocks(sheets.title, marks, places))
 
 
 def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:

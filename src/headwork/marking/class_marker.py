@@ -1,17 +1,18 @@
 """A class: whose sheet is whose, and each marked on their own."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 from headwork.errors import HeadworkError
 from headwork.marking.graders.family import Family
 from headwork.marking.mark import Marker
-from headwork.marking.marks import AnswerMark, Marks, no_working
+from headwork.marking.marks import AnswerMark, Marks, Student, no_working
 from headwork.marking.one_file import Answers
-from headwork.marking.overrides import OVERRIDES, Overrides, overridden, read_overrides
+from headwork.marking.overrides import OVERRIDES, Overrides, known_as, overridden, read_overrides
 from headwork.marking.roster import ROSTER, read_roster
 from headwork.sheets.load import parse_sheet, sheet_text
 from headwork.working import Arithmetic
@@ -21,19 +22,29 @@ MOST_KEPT = 16  # markers; a class with a sheet for everybody has as many as stu
 
 @dataclass(frozen=True)
 class ClassOf:
-    """The sheets of a class by name, as text, and who is called how. Without a roster a sheet goes to who is called
-    like it, or is drawn by the student's name."""
+    """The sheets of a class by name, as text, and its list. Without a list a sheet goes to who is called like it, or is
+    drawn by the student's name."""
 
     texts: Mapping[str, str]
-    roster: Mapping[str, str] | None = None  # id or name, in small letters → sheet
+    students: tuple[Student, ...] | None = None
     overrides: Overrides = field(default_factory=dict)
 
-    def sheet_for(self, student: str) -> str | None:
-        """The name of the student's sheet; None for who is not on the roster."""
-        if self.roster is None:
-            return Family(self.texts).name_for(student)
-        known = student.strip().casefold()
-        return self.roster.get(known) or self.roster.get(known.partition("@")[0])
+    @property
+    def title(self) -> str:
+        return Family(self.texts).title
+
+    @cached_property
+    def _named(self) -> dict[str, Student]:
+        """By id, or by name where only one is called so."""
+        students = self.students or ()
+        often = Counter(known_as(student.name) for student in students)
+        named = {known_as(s.name): s for s in students if often[known_as(s.name)] == 1}
+        return named | {student.id.casefold(): student for student in students}
+
+    def listed(self, student: str) -> Student | None:
+        """Whom the list means; None for who is not on it."""
+        known = known_as(student)
+        return self._named.get(known) or self._named.get(known.partition("@")[0])
 
 
 def load_class(source: str | Path, overrides: Path | None = None) -> ClassOf:
@@ -57,8 +68,7 @@ def _load(source: str | Path) -> ClassOf:
     students = read_roster(path / ROSTER)
     if missing := [student.id for student in students if student.id not in texts]:
         raise HeadworkError(f"{path} has no sheet for '{missing[0]}', who is on its {ROSTER}; make the class again")
-    named = {student.name.casefold(): student.id for student in students if student.name}
-    return ClassOf(texts, named | {student.id.casefold(): student.id for student in students})
+    return ClassOf(texts, students)
 
 
 class ClassMarker:
@@ -73,11 +83,18 @@ class ClassMarker:
         return self.marker(next(iter(self.sheets.texts)))
 
     def mark(self, answers: Answers) -> Marks:
-        name = self.sheets.sheet_for(answers.student)
-        if name is None:
-            known = f"'{answers.student[:40]}' is not on the {ROSTER} of this class, so there is no sheet to mark"
-            return self.first.mark(Answers(answers.student, unreadable=answers.unreadable or known))
-        return overridden(self.marker(name).mark(answers), self.sheets.overrides)
+        if self.sheets.students is None:
+            name = Family(self.sheets.texts).name_for(answers.student)
+            return overridden(self.marker(name).mark(answers), self.sheets.overrides)
+        student = self.sheets.listed(answers.student)
+        if student is None:
+            known = (
+                f"'{answers.student[:40]}' is not on the {ROSTER} of this class, or not alone with that name, "
+                "so there is no sheet to mark: hand in under the id"
+            )
+            nobody = self.first.mark(Answers(answers.student, unreadable=answers.unreadable or known))
+            return replace(nobody, title=self.sheets.title)
+        return overridden(replace(self.marker(student.id).mark(answers), listed=student), self.sheets.overrides)
 
 
 def settled(marks: Marks, with_working: bool) -> Marks:

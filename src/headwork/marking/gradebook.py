@@ -6,6 +6,7 @@ knows. Students are found by what the platform calls them: login, number, e-mail
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -35,22 +36,25 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
     if not who and None in names:
         raise HeadworkError(f"{path} has no column that says who is who; download the gradebook as CSV again")
     place = next((i for i, name in enumerate(header) if _same_column(name, column)), None)
-    points: dict[str, Marks] = {}
-    for marks in students:
-        points[_plain(marks.student)] = marks
-    most = max((marks.max_score for marks in points.values()), default=Fraction(0))
-    used: set[str] = set()
+    handed_in = list({_plain(marks.student): marks for marks in students}.values())
+    points = _by_name(handed_in)
+    most = max((marks.max_score for marks in handed_in), default=Fraction(0))
+    theirs = [_known(cells, who, names, points) for cells, _ in records[1:]]
+    for marks, lines in Counter(marks.student for marks in theirs if marks is not None).items():
+        if lines > 1:
+            raise HeadworkError(
+                f"{path} has {lines} lines for '{marks}'; fill in those by hand, or hand in under an id"
+            )
     yield _with(records[0][1], place, column if place is None else None)
-    for cells, raw in records[1:]:
-        known = _known(cells, who, names, points)
+    for (cells, raw), known in zip(records[1:], theirs, strict=True):
         if known is not None:
-            used.add(known)
-            yield _with(raw, place, decimals(points[known].score))
+            yield _with(raw, place, decimals(known.score))
         elif place is None and cells and cells[0].strip() == "Points Possible":  # Canvas's second line
             yield _with(raw, place, decimals(most))
         else:
             yield _with(raw, place, None)
-    if missing := [marks.student for name, marks in points.items() if name not in used]:
+    used = {marks.student for marks in theirs if marks is not None}
+    if missing := [marks.student for marks in handed_in if marks.student not in used]:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise HeadworkError(f"{path} has nobody called {shown}; everybody else's points were filled in")
 
@@ -80,14 +84,23 @@ def _records(text: str) -> Iterator[tuple[list[str], str]]:
         yield [cell.removeprefix("\ufeff") for cell in cells], raw
 
 
-def _known(cells: list[str], who: list[int], names: list[int | None], points: Mapping[str, Marks]) -> str | None:
+def _by_name(students: Iterable[Marks]) -> dict[str, Marks]:
+    """Everybody by all that they are called, but for what two are called."""
+    found: dict[str, list[Marks]] = {}
+    for marks in students:
+        for name in dict.fromkeys(map(_plain, marks.known_as)):
+            found.setdefault(name, []).append(marks)
+    return {name: own[0] for name, own in found.items() if len(own) == 1}
+
+
+def _known(cells: list[str], who: list[int], names: list[int | None], points: Mapping[str, Marks]) -> Marks | None:
     """The student of a record, by whatever it calls them."""
     called = [cells[i] for i in who if i < len(cells)]
     first, last = (cells[i] if i is not None and i < len(cells) else "" for i in names)
     called += [f"{first} {last}"] if first or last else []
     called += [" ".join(reversed(name.split(",", 1))) for name in called if name.count(",") == 1]  # Lovelace, Ada
     called += [name.partition("@")[0] for name in called if "@" in name]
-    return next((plain for name in called if (plain := _plain(name)) in points and plain), None)
+    return next((points[plain] for name in called if (plain := _plain(name)) in points and plain), None)
 
 
 def _plain(name: str) -> str:

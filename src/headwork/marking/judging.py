@@ -27,6 +27,7 @@ from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 from headwork.working import Arithmetic, arithmetic
 
+ROUNDED = "is as near as the rounded numbers that it was worked from"
 FARTHEST = 100  # times the tolerance: no rounding of slips explains more
 Wrong = list[tuple[int, int]]  # entries of an answer, counted from 0
 
@@ -145,6 +146,9 @@ class _Attempt:
         there = None if written is None else self._unlike(written)
         owns = [(own, off) for own, off in ((written, there), (hand, unlike)) if own is not None and off is not None]
         for own, off in owns:
+            if not off and not own.slips:  # nothing was wrong before it but the last digits, which were rounded
+                self.untrue = []
+                return self._mark("right", off, message=ROUNDED)
             if not off:
                 return self._mark("follows", off, own.slips, self._behind_it(own, earlier))
         if coarse := self._too_coarse(self.near, wrong):

@@ -57,7 +57,7 @@ class Marker:
         note = answers.unreadable or (
             f"there is no part '{stray[0][:40]}' to answer; there is {known}" if stray else ""
         )
-        return Marks(answers.student, tuple(parts), note, str(self.problems[0].rules.tolerance))
+        return Marks(answers.student, tuple(parts), note, str(self.problems[0].rules.tolerance), self.sheet.title)
 
     def _labels(self, number: int, part: Part) -> tuple[str, ...]:
         """The names of a part: 2.a, and a alone where no other part that can be marked is called so."""

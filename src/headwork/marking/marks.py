@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 Verdict = Literal["right", "follows", "wrong", "malformed", "blank"]
 
 
+@dataclass(frozen=True)
+class Student:
+    """One line of a class list; `id` names the sheet and its file."""
+
+    id: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.id})" if self.name else self.id
+
+
 def no_working() -> None:
     return None
 
@@ -53,6 +64,19 @@ class Marks:
     parts: tuple[PartMark, ...]
     note: str = ""  # why nothing could be read, if so
     tolerance: str = ""
+    title: str = ""  # of the student's own sheet
+    listed: Student | None = None  # as the class list has them
+
+    @property
+    def called(self) -> str:
+        """As a teacher knows them: the list's name, and the id."""
+        return str(self.listed) if self.listed else self.student
+
+    @property
+    def known_as(self) -> tuple[str, ...]:
+        """Everything that they may be called elsewhere: by themselves, by the list's id, by its name."""
+        listed = (self.listed.id, self.listed.name) if self.listed else ()
+        return tuple(dict.fromkeys(filter(None, (self.student, *listed))))
 
     @property
     def score(self) -> Fraction:

@@ -61,7 +61,7 @@ def _score(text: str | None, where: str) -> Fraction:
 
 def overridden(marks: Marks, overrides: Overrides) -> Marks:
     """The marks with what was set by hand, and a note that says so."""
-    own = overrides.get(known_as(marks.student))
+    own = {part: one for name in marks.known_as for part, one in overrides.get(known_as(name), {}).items()}
     if not own:
         return marks
     parts = {part.label: part for part in marks.parts}

@@ -32,7 +32,7 @@ def marked(sheets: ClassOf, students: Iterable[Answers], jobs: int, with_working
     """Everybody's marks, in order. Points set by hand for nobody are told at the end, when everybody is marked."""
     waiting = set(sheets.overrides)
     for marks in _marked(sheets, students, jobs, with_working):
-        waiting.discard(known_as(marks.student))
+        waiting.difference_update(map(known_as, marks.known_as))
         yield marks
     if waiting:
         raise HeadworkError(f"points are set by hand for '{min(waiting)[:40]}', who handed in nothing; all were marked")

@@ -1,9 +1,9 @@
 """Marks as blocks of a page, so that every format sets them: a student's report, and a class's."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 
-from headwork.marking.marks import AnswerMark, Marks, PartMark
+from headwork.marking.marks import AnswerMark, Marks, PartMark, Student
 from headwork.marking.tally import BINS, MOST_LISTED, Tally
 from headwork.maths import Number, Prose
 from headwork.mistakes.diagnose import advice
@@ -77,9 +77,9 @@ def finding(answer: AnswerMark, style: Style, own: bool = False) -> Finding:
     return Finding(answer.name, answer.verdict, text, (*handed_in, *_explained(answer, style)))
 
 
-def returned_blocks(title: str, marks: Marks, places: int = PLACES) -> Iterator[Block]:
+def returned_blocks(marks: Marks, places: int = PLACES) -> Iterator[Block]:
     """A page to hand back: what was handed in, entry by entry, and what became of it."""
-    yield Title(title)
+    yield Title(marks.title)
     yield from student_blocks(marks, places, own=True)
     signs = ", ".join(f"{SIGNS[verdict]} {said}" for verdict, said in SAID.items())
     yield Paragraph((f"{signs}.",), "aside")
@@ -115,11 +115,14 @@ def _wrong_entries(answer: AnswerMark) -> str:
     return f" in {'entry' if len(places) == 1 else 'entries'} {shown}"
 
 
-def class_blocks(title: str, students: Iterable[Marks]) -> Iterator[Block]:
-    """Everybody on one page: the spread, the mistakes and who made them, each part and each answer, the list."""
-    tally = Tally()
+def class_blocks(title: str, students: Iterable[Marks], listed: Collection[Student] = ()) -> Iterator[Block]:
+    """Everybody on one page: the spread, the mistakes and who made them, each part and each answer, the list; and who
+    of a class list handed in nothing."""
+    tally, absent = Tally(), dict.fromkeys(listed)
     for marks in students:
         tally.add(marks)
+        if marks.listed:
+            absent.pop(marks.listed, None)
     yield Title(title)
     mean = points(Fraction(round(tally.total / tally.students * 100), 100)) if tally.students else "0"
     unreadable = f"; {tally.unreadable:,} with something that could not be read" if tally.unreadable else ""
@@ -132,6 +135,9 @@ def class_blocks(title: str, students: Iterable[Marks]) -> Iterator[Block]:
     yield Table((("answer",), *((verdict,) for verdict in VERDICTS)), went, left=1)
     yield from _look_alikes(tally)
     yield from _list(tally)
+    if absent:
+        names = [str(student) for student in absent]
+        yield Paragraph((f"Handed in nothing: {_names(names[:MOST_LISTED], len(names))}.",))
 
 
 def _mistakes(tally: Tally) -> Iterator[Block]:

@@ -1,11 +1,11 @@
 """Everything that goes back, in one folder: a page for each student, the page about the class, a table."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from headwork.errors import HeadworkError
-from headwork.marking.marks import Marks
+from headwork.marking.marks import Marks, Student
 from headwork.marking.report import class_blocks, returned_blocks
 from headwork.marking.spreadsheet import class_csv
 from headwork.render.save import streamed, write
@@ -14,7 +14,9 @@ LONGEST = 80  # characters of a file's name
 OURS = ("class", "marks")  # names of pages that are nobody's
 
 
-def give_back(title: str, marks: Iterable[Marks], folder: Path, ending: str, places: int) -> int:
+def give_back(
+    title: str, marks: Iterable[Marks], folder: Path, ending: str, places: int, listed: Collection[Student] = ()
+) -> int:
     """Write the folder; how many pages for students it holds."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -26,7 +28,7 @@ def give_back(title: str, marks: Iterable[Marks], folder: Path, ending: str, pla
                 for number, one in enumerate(marks):
                     write(
                         folder / f"{names.of(one.student)}{ending}",
-                        streamed(ending, returned_blocks(title, one, places)),
+                        streamed(ending, returned_blocks(one, places)),
                     )
                     lines = class_csv([one])
                     if number:
@@ -34,7 +36,7 @@ def give_back(title: str, marks: Iterable[Marks], folder: Path, ending: str, pla
                     table.writelines(lines)
                     yield one
 
-            write(folder / f"class{ending}", streamed(ending, class_blocks(title, each())))
+            write(folder / f"class{ending}", streamed(ending, class_blocks(title, each(), listed)))
     except OSError as error:
         raise HeadworkError(f"cannot write to {folder}: {error.strerror}; choose another folder") from None
     return names.given

@@ -3,11 +3,12 @@
 import csv
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from headwork.errors import HeadworkError
+from headwork.marking.marks import Student
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.sheet import Sheet
 
@@ -15,14 +16,6 @@ ROSTER = "roster.csv"  # in the folder of a class
 MOST = 100_000
 COLUMNS = ("id", "student")  # what the column of the names of sheets may be called
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-
-
-@dataclass(frozen=True)
-class Student:
-    """One line of the list; `id` names the sheet and its file."""
-
-    id: str
-    name: str = ""
 
 
 def read_roster(path: Path) -> tuple[Student, ...]:

@@ -30,7 +30,7 @@ class Similar:
         if len(self.students) >= MOST:
             return
         number, wrong = len(self.students), list(_wrong(marks))
-        self.students.append((marks.student, len(wrong)))
+        self.students.append((marks.called, len(wrong)))
         for each in wrong:
             if len(who := self.wrote.setdefault(each, [])) <= FEW:
                 who.append(number)

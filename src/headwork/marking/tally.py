@@ -72,11 +72,11 @@ class Tally:
         self.squares += share * share
         self.bins[min(BINS - 1, int(share * BINS))] += 1
         if len(self.listed) < MOST_LISTED:
-            self.listed.append((marks.student, marks.score, marks.tags))
+            self.listed.append((marks.called, marks.score, marks.tags))
         for tag in marks.tags:
             self.tags[tag] += 1
             if len(named := self.names.setdefault(tag, [])) < MOST_NAMES:
-                named.append(marks.student)
+                named.append(marks.called)
         for part in marks.parts:
             self._part(part, marks)
         self.similar.add(marks)

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 from headwork.errors import HeadworkError
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.sheet import Sheet
 from headwork.sheets.shelf import built_in, text_of
+
+FEW = 20  # sheets that stand for all
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,11 @@ class Family:
 
     @property
     def title(self) -> str:
-        """What the titles of all begin with, up to the colon behind which a sheet for somebody has their name."""
-        first, *others = (self.sheet(name).title for name in self.texts)
-        if not others:
-            return first
-        alike = takewhile(lambda letters: len(set(letters)) == 1, zip(first, *others, strict=False))
-        return "".join(letters[0] for letters in alike).partition(":")[0].rstrip(" ,(")
+        """The words with which the titles begin, of the first few as of all: nobody's number or name is among them."""
+        first, *others = (self.sheet(name).title.split() for name in islice(self.texts, FEW))
+        alike = takewhile(lambda words: len(set(words)) == 1, zip(first, *others, strict=False))
+        words = " ".join(words[0] for words in alike) if others else " ".join(first)
+        return words.removesuffix("sheet").rstrip(" ,:;(-–") or " ".join(first)
 
     def name_for(self, *known_as: str) -> str:
         """Whose sheet is whose: the one that is called after the student, else one drawn by the student's name.
@@ -53,6 +54,11 @@ class Family:
     def numbered(self, seed: int) -> str:
         """The sheet that a platform's random number stands for."""
         return list(self.texts)[seed % len(self.texts)]
+
+
+def packed_family(folder: Path) -> Family:
+    """The sheets in a package, which were checked when they were packed."""
+    return Family({file.stem: file.read_text("utf-8") for file in sorted(folder.glob("*.toml"))})
 
 
 def load_family(source: str | Path) -> Family:

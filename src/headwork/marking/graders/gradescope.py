@@ -18,7 +18,7 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.answers import SUFFIXES, Answers, read_answers
-from headwork.marking.graders.family import Family, load_family
+from headwork.marking.graders.family import Family, packed_family
 from headwork.marking.graders.fields import shares
 from headwork.marking.graders.files import REQUIRES, Files, headwork_files
 from headwork.marking.mark import Marker
@@ -81,7 +81,7 @@ def main(root: Path) -> None:
     """Mark what was handed in; whatever happens, a whole `results.json` is there in the end."""
     start = perf_counter()
     try:
-        family = load_family(root / "source" / "sheets")
+        family = packed_family(root / "source" / "sheets")
         told = root / "submission_metadata.json"
         hand_in = HandIn.of(json.loads(told.read_text("utf-8")) if told.exists() else {})
         marker = hand_in.marker(family)

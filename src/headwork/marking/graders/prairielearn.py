@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from headwork.marking.graders.family import Family, load_family
+from headwork.marking.graders.family import Family, packed_family
 from headwork.marking.graders.fields import Field, fields
 from headwork.marking.graders.files import Files, headwork_files, zipped
 from headwork.marking.graders.lines import FORM, marked_lines, places_to_type, whole_points
@@ -112,7 +112,7 @@ def grade(data: Data) -> None:
 
 
 def _family(data: Data) -> Family:
-    return load_family(Path(data["options"]["question_path"]) / "sheets")
+    return packed_family(Path(data["options"]["question_path"]) / "sheets")
 
 
 def _words(piece: Piece) -> str:
