@@ -10,6 +10,8 @@ from typing import Any
 from headwork.formulas import FORMULAS
 from headwork.notation import ROLES
 
+Drawing = Callable[[int, int], list[list[Any]]]
+
 
 def small(draw: Random) -> Any:
     return draw.choice([draw.randint(-9, 9), f"{draw.randint(-99, 99) / 10}", draw.choice(["1/3", "-2/7", "sqrt(2)"])])
@@ -107,11 +109,62 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
     }
     if several:
         table |= {"heads": heads, "kv_heads": kv_heads}
+    if not cross and draw.random() < 0.4:
+        counts = {"Q": heads, "K": kv_heads, "V": kv_heads}
+        vary(draw, table, tokens, counts if FORMULAS[formula].heads == "each" else {}, drawn)
+        keys = keys_of(table)
     if FORMULAS[formula].blocks:
         table["blocks"] = draw.choice([number for number in range(1, keys + 1) if keys % number == 0])
     if formula != "dot_product" and draw.random() < 0.4:
         table["scale"] = draw.choice(["none", "sqrt(d_k)", 2, "sqrt(3)", "1e-40" if extreme else 7])
     return table
+
+
+def vary(draw: Random, table: dict[str, Any], tokens: int, each: Mapping[str, int], drawn: Drawing) -> None:
+    """What later models changed: a cache, positions, rotary positions, windows and biases."""
+    given, heads = table["given"], table.get("heads", 1)
+    projects, past = "X" in given, draw.choice([0, 0, 1, 2])
+    d_model, d_k = len(given["X"][0]) if projects else 0, width(given["W_Q" if projects else "Q"], heads, bool(each))
+    if past and projects and draw.random() < 0.5:
+        given["X_past"] = drawn(past, d_model)
+    elif past:
+        for letter in "KV":
+            columns = len((given[f"W_{letter}"][0] if each else given[f"W_{letter}"])[0]) if projects else 0
+            if projects:
+                matrices = [drawn(past, columns) for _ in range(each.get(letter, 1))]
+            else:
+                given[f"{letter}_new"] = given.pop(letter)
+                matrices = [drawn(past, len(given[f"{letter}_new"][0]))]
+            given[f"{letter}_past"] = matrices if each else matrices[0]
+    keys = tokens + past
+    table["mask"] = draw.choice([mask(draw, tokens, keys), "causal", ["causal"] * heads])
+    if draw.random() < 0.4:
+        table["window"] = draw.choice([[1, 0], [-1, 1], [0, 0], [3, 3]])
+    if draw.random() < 0.6:
+        slopes = [draw.choice(["1/2", 2, "0.1"]) for _ in range(heads)]
+        relative = [[small(draw) for _ in range(draw.choice([1, 3, 5]))] for _ in range(heads)]
+        table["bias"] = draw.choice(["alibi", {"alibi": slopes}, {"relative": relative}, drawn(tokens, keys)])
+    if projects and "X_past" not in given and draw.random() < 0.3:
+        given["positions"] = drawn(tokens, d_model)
+    if d_k % 2 == 0 and draw.random() < 0.5:
+        if draw.random() < 0.5:
+            given |= {"cos": drawn(keys, d_k // 2), "sin": drawn(keys, d_k // 2)}
+        else:
+            degrees = [draw.choice([15, 30, 45, 90, 120]) for _ in range(d_k // 2)]
+            table["rotary"] = {"degrees": degrees, "pairs": draw.choice(["neighbours", "halves"])}
+
+
+def width(matrices: Any, heads: int, each: bool) -> int:
+    """Columns of one head."""
+    return len(matrices[0][0]) if each else len(matrices[0]) // heads
+
+
+def keys_of(table: Mapping[str, Any]) -> int:
+    """How many keys the scores have: those of earlier tokens too."""
+    given = table["given"]
+    past = given.get("X_past") or given.get("K_past") or []
+    past = past[0] if past and isinstance(past[0][0], list) else past
+    return len(past) + len(given.get("X") or given["Q"])
 
 
 def mask(draw: Random, tokens: int, keys: int) -> Any:
@@ -165,7 +218,19 @@ def hostile_text(draw: Random, text: str) -> bytes:
 
 def hostile_table(draw: Random, table: dict[str, Any]) -> dict[str, Any]:
     """A legal table with something else at a few keys."""
-    keys = [*table, "sizes", "notation", "marking", "vectors", "heds", "kv_heads"]
+    keys = [
+        *table,
+        "sizes",
+        "notation",
+        "marking",
+        "vectors",
+        "heds",
+        "kv_heads",
+        "window",
+        "bias",
+        "rotary",
+        "softcap",
+    ]
     for _ in range(draw.randint(1, 2)):
         where = draw.choice(["given", "part", "top", "entry"])
         if where == "top":

@@ -1,13 +1,14 @@
 """A formula built from its sizes alone: every input it takes, in the right shape."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, Formula, Projection, Scale, cut, formula_named, given
-from headwork.graph import Block, Head, Step
+from headwork.graph import Head, Step
 from headwork.ops import Shape, Size
+from headwork.variations import PLAIN, Variations, varied
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Sizes:
     d_v: Size
     d_out: Size
     batch: Size | None = None
+    past: Size = 0  # of the keys, those that earlier tokens left behind
 
 
 def build(
@@ -36,12 +38,14 @@ def build(
     output_projection: bool = True,
     scale: Scale = SQRT_D_K,
     blocks: int | Sequence[int] = 1,
+    how: Variations = PLAIN,
 ) -> Step:
-    """The last step of a formula, its inputs `Given` in these sizes. `biases` is any of "b_Q", "b_K", "b_V", "b_O"."""
+    """The last step of a formula, its inputs `Given` in these sizes. `biases` is any of "b_Q", "b_K", "b_V", "b_O".
+
+    `how` it is varied; `mask` is short for one mask for all heads.
+    """
     chosen = formula_named(formula)
     inputs: dict[str, Any] = {}
-    if mask:
-        inputs["mask"] = given("mask", (sizes.tokens, sizes.keys))
     if chosen.projects:
         inputs["X"] = given("X", _batched(sizes, sizes.tokens, sizes.d_model))
         if context:
@@ -63,10 +67,9 @@ def build(
         if not isinstance(sizes.keys, int):
             raise HeadworkError(f"{formula} needs the number of keys; give it, such as keys = 8")
         inputs["blocks"] = cut(sizes.keys, blocks)
-        if mask:
-            each = enumerate(inputs["blocks"])
-            inputs["mask"] = [given("mask", (sizes.tokens, keys), Block(number)) for number, keys in each]
-    return chosen.function(**inputs)
+    how = replace(how, mask="one") if mask else how
+    last: Step = chosen.function(**inputs)
+    return last if how == PLAIN else varied(last, how, sizes.past)
 
 
 def _batched(sizes: Sizes, rows: Size, columns: Size) -> Shape:

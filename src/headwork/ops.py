@@ -1,6 +1,7 @@
 """The operations that attention is made of: a closed list, data without behaviour.
 
-Eight make the layer. The nine after them take the softmax apart, work its gradients and cut the keys into blocks.
+Eight make the layer. The nine after them take the softmax apart, work its gradients and cut the keys into blocks; the
+last two are of later models: rotary positions and the softcap.
 
 What an operation *means* is for a reading to say (see `headwork.readings`). Whoever needs another one, as the mistakes
 do, derives it from `Op` and reads with tables that have a rule for it.
@@ -9,7 +10,7 @@ do, derives it from `Op` and reads with tables that have a rule for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from headwork.numbers.surd import Real
 
@@ -172,8 +173,28 @@ class Stack(Op):
     takes = None
 
 
+@dataclass(frozen=True)
+class Rotate(Op):
+    """Every pair of columns of a matrix turned by its row's angle, whose cosine and sine stand in the other two.
+
+    (a, b) becomes (a·cos − b·sin, a·sin + b·cos). The pairs are `neighbours`, 1 and 2, 3 and 4 …, or `halves`: the
+    first column of each half, the second … `back` turns by the opposite angle: what a gradient does.
+    """
+
+    takes = 3
+    pairs: Literal["neighbours", "halves"] = "neighbours"
+    back: bool = False
+
+
+@dataclass(frozen=True)
+class Softcap(Op):
+    """c·tanh(s/c) of every entry: about s where s is small, never beyond c."""
+
+    by: Real
+
+
 LAYER: tuple[type[Op], ...] = (Given, MatMul, Transpose, Divide, Add, Softmax, Split, Join)
 OPS: tuple[type[Op], ...] = (
     *LAYER,
-    *(Constant, Multiply, Subtract, DivideBy, Exp, Sums, Maxima, Rows, Stack),
+    *(Constant, Multiply, Subtract, DivideBy, Exp, Sums, Maxima, Rows, Stack, Rotate, Softcap),
 )

@@ -295,7 +295,7 @@ class _Solver:
         from headwork.readings.counts import total as total_count
 
         sizes, item = self.ready.sizes, 4
-        whole = build("scaled_dot_product", sizes, mask=self.problem.mask != "none", scale=self.problem.scale)
+        whole = build("scaled_dot_product", sizes, scale=self.problem.scale, how=self.ready.how)
         widest = max(cut(sizes.keys, self.problem.blocks))
         moved = item * (sizes.tokens * (sizes.d_k + sizes.d_v) + sizes.keys * (sizes.d_k + sizes.d_v))
         note = (

@@ -26,7 +26,9 @@ forgot-scale scaled-by-d_k scaled-by-sqrt-d_model scaled-by-sqrt-tokens scaled-b
 softmax-everything no-exponential maximum-of-wrong-axis mask-after-softmax mask-flipped mask-inverted mask-off-by-one
 mask-too-weak forgot-mask k-not-transposed q-k-swapped projection-transposed heads-strided heads-reordered
 joined-by-rows heads-added split-before-projection split-untransposed merged-untransposed forgot-output-projection
-forgot-bias gradient-not-transposed row-term-forgotten jacobian-diagonal backward-scale-forgotten backward-scale-twice
+forgot-bias past-forgotten past-last causal-top-left forgot-positions forgot-position-bias position-bias-sign
+forgot-rotary rotary-backwards rotary-pairs forgot-softcap softcap-after-mask gradient-not-transposed
+row-term-forgotten jacobian-diagonal backward-scale-forgotten backward-scale-twice
 gradients-not-summed bias-gradient-not-summed sign one-entry swapped-entries transposed early-rounding
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headwork.graph import Rules, Step
-from headwork.mistakes.operations import NOISE, HideOthers, LaterRow, LessMaximum, Share, ZeroHidden
+from headwork.mistakes.operations import NOISE, HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.ops import Softmax
 from headwork.readings import values
 from headwork.readings.values import Array
@@ -32,6 +32,12 @@ def _rows(step: Step, mask: Array) -> Array:
     return moved
 
 
+def _columns(step: Step, mask: Array) -> Array:
+    assert isinstance(step.op, LaterColumn)
+    hidden = np.full((*mask.shape[:-1], step.op.by), -np.inf)
+    return np.concatenate([mask[..., step.op.by :], hidden], axis=-1)
+
+
 def _less_maximum(step: Step, scores: Array) -> Array:
     assert isinstance(step.op, LessMaximum)
     tops = np.max(scores, axis=-2 if step.op.of == "columns" else -1)
@@ -44,6 +50,7 @@ VALUES: Rules[Array] = {
     HideOthers: lambda step, left, mask: np.where(np.isneginf(mask), left, -np.inf),
     Share: _share,
     LaterRow: _rows,
+    LaterColumn: _columns,
     LessMaximum: _less_maximum,
 }
 

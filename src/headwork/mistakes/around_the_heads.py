@@ -125,7 +125,7 @@ def split_before_projection(last: Last) -> Iterable[Edit]:
         return
 
     def own(step: Step, shared: bool = False) -> Step | None:
-        if not is_projection(step) or step.inputs[0].role not in ("X", "context"):
+        if not is_projection(step) or step.inputs[0].role not in ("X", "X_positioned", "context"):
             return None
         X, W = step.inputs
         sizes = shapes(step)

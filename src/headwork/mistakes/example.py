@@ -12,7 +12,7 @@ from headwork.sheets.ready import Ready
 
 def compare(tag: str, name: str, formula: str = "scaled_dot_product", **given: Any) -> None:
     """Print what `name` is, and what it becomes with the mistake."""
-    keys: dict[str, Any] = {key: given.pop(key) for key in ("heads", "mask") if key in given}
+    keys: dict[str, Any] = {key: given.pop(key) for key in ("heads", "mask", "bias", "softcap") if key in given}
     part: Mapping[str, Any] = {"label": "a", "find": [name]}
     if name.startswith("d_"):
         part = {**part, "kind": "gradient", "loss": "sum"}

@@ -54,13 +54,20 @@ class LaterRow(Op):
 
 
 @dataclass(frozen=True)
+class LaterColumn(Op):
+    """A mask read `by` columns further to the right: past its end everything is hidden."""
+
+    by: int
+
+
+@dataclass(frozen=True)
 class LessMaximum(Op):
     """s less a maximum that is not its row's: the column's, or the one of the row that has the column's number."""
 
     of: Literal["columns", "rows"]
 
 
-OPERATIONS: tuple[type[Op], ...] = (ZeroHidden, HideOthers, Share, LaterRow, LessMaximum)
+OPERATIONS: tuple[type[Op], ...] = (ZeroHidden, HideOthers, Share, LaterRow, LaterColumn, LessMaximum)
 
 
 def shapes(last: Last) -> dict[Step, Shape]:
@@ -95,6 +102,11 @@ def _rows(step: Step, mask: Sequence[Sequence[T]], seen: T, hidden: T) -> list[S
 
 def _exact_rows(step: Step, mask: Matrix) -> Matrix:
     return tuple(map(tuple, _rows(step, mask, Fraction(0), HIDDEN)))
+
+
+def _columns(step: Step, mask: Sequence[Sequence[T]], hidden: T) -> tuple[tuple[T, ...], ...]:
+    assert isinstance(step.op, LaterColumn)
+    return tuple((*row[step.op.by :], *[hidden] * step.op.by) for row in mask)
 
 
 def _shape_less_maximum(step: Step, scores: Shape) -> Shape:
@@ -135,6 +147,7 @@ SHAPES: Rules[Shape] = {
     HideOthers: readings.SHAPES[Add],
     Share: readings.SHAPES[Softmax],
     LaterRow: readings.SHAPES[Softmax],
+    LaterColumn: readings.SHAPES[Softmax],
     LessMaximum: _shape_less_maximum,
 }
 FLOATS: Rules[Floats] = {
@@ -143,6 +156,7 @@ FLOATS: Rules[Floats] = {
     HideOthers: lambda step, left, mask: by_entry(lambda a, b: a if b == -inf else -inf, left, mask),
     Share: lambda step, scores: by_line(_shares, step.op.axis, scores),
     LaterRow: lambda step, mask: _rows(step, mask, 0.0, -inf),
+    LaterColumn: lambda step, mask: _columns(step, mask, -inf),
     LessMaximum: _less_maximum,
 }
 EXACT: Rules[Matrix] = {
@@ -153,5 +167,6 @@ EXACT: Rules[Matrix] = {
     HideOthers: lambda step, left, mask: by_entry(lambda a, b: a if isinstance(b, Hidden) else HIDDEN, left, mask),
     Share: lambda step, scores: exact.shared_out(_exact_shares, step.op.axis, scores),
     LaterRow: _exact_rows,
+    LaterColumn: lambda step, mask: _columns(step, mask, HIDDEN),
     LessMaximum: _exact_less_maximum,
 }

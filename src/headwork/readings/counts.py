@@ -164,4 +164,8 @@ COUNTS: Mapping[type[ops.Op], Callable[..., Count]] = {
     ops.Maxima: _nothing,
     ops.Rows: _nothing,
     ops.Stack: _nothing,
+    ops.Rotate: lambda step, convention, out, *shapes: Count(multiplications=2 * prod(out), additions=prod(out)),
+    ops.Softcap: lambda step, convention, out, scores: Count(
+        multiplications=prod(out), divisions=prod(out), exponentials=prod(out)
+    ),
 }

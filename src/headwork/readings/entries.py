@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from headwork import ops
 from headwork.graph import Step
-from headwork.readings.exact import Entry, Matrix, divisor
+from headwork.readings.exact import Entry, Matrix, divisor, minus
+from headwork.readings.moving import columns_of
 
 Place = tuple[int, int, int]  # which of the step's inputs, a row of it, a column
 Terms = tuple[tuple[Entry, ...], ...]
@@ -103,6 +105,26 @@ def _join(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
     raise AssertionError("a joined entry lies in one of the parts")
 
 
+def _rotate(step: Step, row: int, column: int, matrix: Matrix, cos: Matrix, sin: Matrix) -> CameFrom:
+    """Of a pair (a, b) a·cos + b·(−sin), or a·sin + b·cos."""
+    assert isinstance(step.op, ops.Rotate)
+    pairs = len(cos[0])
+    pair = next(p for p in range(pairs) if column in columns_of(step.op, p, pairs))
+    i, j = columns_of(step.op, pair, pairs)
+    tables = ((1, cos), (2, sin)) if column == i else ((2, sin), (1, cos))
+    turned: dict[int, Entry] = {number: table[row][pair] for number, table in tables}
+    if (column == i) != step.op.back:
+        turned[2] = minus(Fraction(0), turned[2])
+    terms = tuple((matrix[row][at], turned[number]) for at, (number, _) in zip((i, j), tables, strict=True))
+    places = [place for at, (n, _) in zip((i, j), tables, strict=True) for place in ((0, row, at), (n, row, pair))]
+    return terms, tuple(places)
+
+
+def _softcap(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
+    assert isinstance(step.op, ops.Softcap)
+    return ((scores[row][column], step.op.by),), ((0, row, column),)
+
+
 def _moved(matrix: Matrix, place: Place) -> CameFrom:
     _, row, column = place
     return ((matrix[row][column],),), (place,)
@@ -126,4 +148,6 @@ ENTRIES: Mapping[type[ops.Op], Callable[..., CameFrom]] = {
     ops.Maxima: _maxima,
     ops.Rows: lambda step, row, column, matrix: _moved(matrix, (0, step.op.start + row, column)),
     ops.Stack: _stack,
+    ops.Rotate: _rotate,
+    ops.Softcap: _softcap,
 }

@@ -90,6 +90,14 @@ def _exp(step: Step, matrix: Matrix) -> Matrix:
     return tuple(tuple(power_of_e(s) for s in _exponents(row)) for row in matrix)
 
 
+def _softcap(step: Step, scores: Matrix) -> Matrix:
+    """c·tanh(s/c), where tanh x = 1 − 2/(e^(2x) + 1); what is hidden goes as low as it can, and is seen again."""
+    assert isinstance(step.op, ops.Softcap)
+    cap = step.op.by
+    powers = [[None if s is None else power_of_e(2 * s / cap) for s in _exponents(row)] for row in scores]
+    return tuple(tuple(-cap if p is None else cap - quotient(2 * cap, p + 1) for p in row) for row in powers)
+
+
 def _largest(row: Sequence[Entry]) -> Entry:
     visible = [x for x in row if not isinstance(x, Hidden)]
     return largest(visible) if visible else HIDDEN
@@ -120,4 +128,5 @@ EXACT: Rules[Matrix] = {
     ops.Exp: _exp,
     ops.Sums: lambda step, matrix: sums(lambda line: total(_number(step, x) for x in line), step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(_largest, *parts),
+    ops.Softcap: _softcap,
 }

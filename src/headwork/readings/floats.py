@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
-from math import copysign, exp, inf, isfinite, isnan, nan
+from math import copysign, exp, inf, isfinite, isnan, nan, tanh
 from operator import add, mul
 
 from headwork import ops
@@ -60,6 +60,12 @@ def _power(s: float) -> float:
     return exp(s) if not s > LARGEST_EXPONENT else inf
 
 
+def _softcap(step: Step, scores: Floats) -> Floats:
+    assert isinstance(step.op, ops.Softcap)
+    cap = to_float(step.op.by)
+    return [[cap * tanh(s / cap) for s in row] for row in scores]
+
+
 def softmax_row(scores: Sequence[float]) -> list[float]:
     """eˢ/Σeˢ. Where nothing may be read the weights are zeros, not NaN."""
     top = max(scores)
@@ -90,4 +96,5 @@ FLOATS: Rules[Floats] = {
     ops.Exp: lambda step, matrix: [[_power(s) for s in row] for row in matrix],
     ops.Sums: lambda step, matrix: sums(sum, step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(max, *parts),
+    ops.Softcap: _softcap,
 }

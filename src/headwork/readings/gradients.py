@@ -28,8 +28,10 @@ from headwork.ops import (
     Maxima,
     Multiply,
     Op,
+    Rotate,
     Rows,
     Shape,
+    Softcap,
     Softmax,
     Split,
     Stack,
@@ -298,6 +300,21 @@ def _stack(back: Back) -> Iterator[Passed]:
         start = stop
 
 
+def _rotate(back: Back) -> Iterator[Passed]:
+    """Turned back. The angles are known and get none."""
+    op = back.step.op
+    assert isinstance(op, Rotate)
+    yield back.to(0, Rotate(op.pairs, not op.back), back.d, *back.step.inputs[1:])
+
+
+def _softcap(back: Back) -> Iterator[Passed]:
+    """Of c·tanh(s/c) d∘(1 − tanh²): d less what is lost where the cap is near."""
+    assert isinstance(back.step.op, Softcap)
+    tanh = back.made("tanh", Divide(back.step.op.by), back.step)
+    squared = back.made("tanh_squared", Multiply(), tanh, tanh)
+    yield back.to(0, Subtract(), back.d, back.made("lost", Multiply(), back.d, squared))
+
+
 GRADIENTS: Mapping[type[Op], Callable[[Back], Iterable[Passed]]] = {
     Given: _nothing,
     MatMul: _matmul,
@@ -316,4 +333,6 @@ GRADIENTS: Mapping[type[Op], Callable[[Back], Iterable[Passed]]] = {
     Maxima: _maxima,
     Rows: _piece,
     Stack: _stack,
+    Rotate: _rotate,
+    Softcap: _softcap,
 }

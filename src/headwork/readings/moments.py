@@ -123,6 +123,14 @@ def _sums(draws: Draws, step: Step, matrix: Moments) -> Moments:
     return Moments(terms * matrix.mean, terms * matrix.variance, matrix.sources, independent=True)
 
 
+def _rotate(draws: Draws, step: Step, matrix: Moments, *angles: Moments) -> Moments:
+    """Turning keeps a² + b²: around 0 no entry's variance changes, whatever the angle."""
+    uneven: Prose = ("a mean that is not 0 turns with the angle",) if matrix.mean else ()
+    if why_not := matrix.why_not or uneven:
+        return Moments(None, None, matrix.sources, why_not=why_not)
+    return Moments(matrix.mean, matrix.variance, matrix.sources)
+
+
 def _without(what: str) -> Callable[..., Moments]:
     """The moments of these have no closed form, whatever goes in."""
 
@@ -163,4 +171,6 @@ MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
     ops.Maxima: _without("a maximum"),
     ops.Rows: _same,
     ops.Stack: _same,
+    ops.Rotate: _rotate,
+    ops.Softcap: _without("a tanh"),
 }

@@ -1,5 +1,5 @@
-"""Matrices as rows of entries, whatever an entry is: what only moves entries, and how a rule for entries, or for a line
-of them, becomes one for matrices. Readings in exact numbers, in floats and in symbols share these."""
+"""Matrices as rows of entries, whatever an entry is: what only moves or turns entries, and how a rule for entries, or
+for a line of them, becomes one for matrices. Readings in exact numbers, in floats and in symbols share these."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain, starmap
@@ -61,10 +61,29 @@ def _split(step: Step, wide: Lines[Any]) -> Any:
     return tuple(row[start : start + width] for row in wide)
 
 
+def columns_of(op: ops.Rotate, pair: int, pairs: int) -> tuple[int, int]:
+    """Which two columns are turned together."""
+    return (2 * pair, 2 * pair + 1) if op.pairs == "neighbours" else (pair, pair + pairs)
+
+
+def _rotate(step: Step, matrix: Lines[Any], cos: Lines[Any], sin: Lines[Any]) -> Any:
+    assert isinstance(step.op, ops.Rotate)
+    rows = []
+    for row, cosines, sines in zip(matrix, cos, sin, strict=True):
+        turned = list(row)
+        for pair, (c, s) in enumerate(zip(cosines, sines, strict=True)):
+            i, j = columns_of(step.op, pair, len(cosines))
+            a, b = row[i], row[j]
+            turned[i], turned[j] = (a * c + b * s, b * c - a * s) if step.op.back else (a * c - b * s, a * s + b * c)
+        rows.append(tuple(turned))
+    return tuple(rows)
+
+
 MOVING: Rules[Any] = {
     ops.Transpose: lambda step, matrix: tuple(zip(*matrix, strict=True)),
     ops.Split: _split,
     ops.Join: lambda step, *parts: tuple(tuple(chain(*rows)) for rows in zip(*parts, strict=True)),
     ops.Rows: lambda step, matrix: matrix[step.op.start : step.op.stop],
     ops.Stack: lambda step, *parts: tuple(chain(*parts)),
+    ops.Rotate: _rotate,
 }

@@ -4,7 +4,7 @@ from headwork import ops
 from headwork.errors import ShapeError
 from headwork.graph import Last, Rules, Step, read
 from headwork.inline import inline
-from headwork.maths import Maths, Number, between
+from headwork.maths import Maths, Number, between, factor
 from headwork.notation import PLAIN
 
 
@@ -26,7 +26,7 @@ def size_text(size: ops.Size) -> str:
 
 
 def shape_maths(shape: ops.Shape) -> Maths:
-    return between(map(size_maths, shape), "×")
+    return between((factor(size_maths(size)) for size in shape), "×")
 
 
 def size_maths(size: ops.Size) -> Maths:
@@ -111,6 +111,17 @@ def _stack(step: Step, *parts: ops.Shape) -> ops.Shape:
     return (*parts[0][:-2], total, parts[0][-1])
 
 
+def _rotate(step: Step, matrix: ops.Shape, *angles: ops.Shape) -> ops.Shape:
+    for source, table in zip(step.inputs[1:], angles, strict=True):
+        if table[-2] != matrix[-2] or 2 * table[-1] != matrix[-1]:
+            a, b = PLAIN.of(step.inputs[0]), PLAIN.of(source)
+            raise ShapeError(
+                f"step {PLAIN.of(step)}: {a} is {shape_text(matrix)} but {b} is {shape_text(table)}. {b} needs a "
+                "row for every row, and a column for every two columns, that are turned."
+            )
+    return matrix
+
+
 def _split(step: Step, shape: ops.Shape) -> ops.Shape:
     assert isinstance(step.op, ops.Split)
     columns, of = shape[-1], step.op.of
@@ -162,4 +173,6 @@ SHAPES: Rules[ops.Shape] = {
     ops.Maxima: _maxima,
     ops.Rows: _rows,
     ops.Stack: _stack,
+    ops.Rotate: _rotate,
+    ops.Softcap: _same,
 }

@@ -63,6 +63,12 @@ def _shares(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(p / total for p in row)
 
 
+def _softcap(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
+    assert isinstance(step.op, ops.Softcap)
+    cap = as_sympy(step.op.by)
+    return tuple(tuple(cap * sympy.tanh(s / cap) for s in row) for row in scores)
+
+
 SYMBOLS: Rules[SymbolMatrix] = {
     **MOVING,
     ops.Given: lambda step: named(step, step.op.shape),
@@ -77,4 +83,5 @@ SYMBOLS: Rules[SymbolMatrix] = {
     ops.Exp: _exp,
     ops.Sums: lambda step, matrix: sums(lambda line: sympy.Add(*line), step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(lambda row: sympy.Max(*row), *parts),
+    ops.Softcap: _softcap,
 }

@@ -48,6 +48,24 @@ def _divide_by(step: Step, left: Array, right: Array) -> Array:
     return np.where(nothing, 0.0, left / np.where(nothing, 1.0, right))
 
 
+def _rotate(step: Step, matrix: Array, cos: Array, sin: Array) -> Array:
+    assert isinstance(step.op, ops.Rotate)
+    sin = -sin if step.op.back else sin
+    first, second = (
+        (matrix[..., ::2], matrix[..., 1::2]) if step.op.pairs == "neighbours" else np.split(matrix, 2, axis=-1)
+    )
+    turned = first * cos - second * sin, first * sin + second * cos
+    if step.op.pairs == "halves":
+        return np.concatenate(turned, axis=-1)
+    return np.stack(turned, axis=-1).reshape(matrix.shape)
+
+
+def _softcap(step: Step, scores: Array) -> Array:
+    assert isinstance(step.op, ops.Softcap)
+    cap = to_float(step.op.by)
+    return cap * np.tanh(scores / cap)
+
+
 VALUES: Rules[Array] = {
     ops.Given: not_given,
     ops.MatMul: lambda step, left, right: left @ right,
@@ -66,4 +84,6 @@ VALUES: Rules[Array] = {
     ops.Maxima: lambda step, *parts: np.max(np.concatenate(parts, axis=-1), axis=-1, keepdims=True),
     ops.Rows: lambda step, matrix: matrix[..., step.op.start : step.op.stop, :],
     ops.Stack: lambda step, *parts: np.concatenate(parts, axis=-2),
+    ops.Rotate: _rotate,
+    ops.Softcap: _softcap,
 }

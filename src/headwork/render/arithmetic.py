@@ -126,6 +126,13 @@ def _power(exponent: Entry, style: Style) -> m.Maths:
     return m.power_of_e(cell(exponent, style)[0])
 
 
+def _softcap(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((s, by),) = line.terms
+    cap = cell(by, Style(exact=True))[0]
+    tanh = m.applied("tanh", m.Ratio(cell(s, style)[0], cap, undone=True))
+    return [_line(_told((s,), style), m.between((m.factor(cap), tanh), "·"))]
+
+
 def _moved(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     return [_line("=", m.Row((m.Words("an entry of "), line.sources[0].maths)))]
 
@@ -148,4 +155,6 @@ ARITHMETIC: Mapping[type[ops.Op], Callable[[Arithmetic, Style], Sequence[Aligned
     ops.Maxima: _maxima,
     ops.Rows: _moved,
     ops.Stack: _moved,
+    ops.Rotate: _matmul,
+    ops.Softcap: _softcap,
 }

@@ -9,7 +9,23 @@ from headwork.ops import Add, Divide, Join, MatMul, Size, Softmax, Split
 from headwork.render.formula import divisor, formula, part, side_by_side
 from headwork.working import Diagram
 
-PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "mask", "rate")
+PARAMETERS = (
+    "W_Q",
+    "W_K",
+    "W_V",
+    "W_O",
+    "b_Q",
+    "b_K",
+    "b_V",
+    "b_O",
+    "mask",
+    "bias",
+    "distance",
+    "positions",
+    "cos",
+    "sin",
+    "rate",
+)
 ENTRANCE = ("Q", "K", "V", "Q_before_bias", "K_before_bias", "V_before_bias")
 FEW = 3  # joined heads that are named one by one
 _DOTS = Sign("…")

@@ -81,6 +81,21 @@ def _stack(equation: Equation, *parts: m.Maths) -> m.Maths:
     return under if all(isinstance(p, m.Grid) for p in parts) else m.bracketed(under, "[", "]")
 
 
+def _rotate(equation: Equation, matrix: m.Maths, *angles: m.Maths) -> m.Maths:
+    assert isinstance(equation.step.op, ops.Rotate)
+    rotate = m.Letter("rotate")
+    function = m.Above(rotate, m.number("−1")) if equation.step.op.back else rotate
+    given = (item for table in angles for item in (m.Words(", "), table))
+    return m.Row((function, m.bracketed(m.Row((matrix, *given)))))
+
+
+def _softcap(equation: Equation, scores: m.Maths) -> m.Maths:
+    assert isinstance(equation.step.op, ops.Softcap)
+    cap = m.factor(cell(equation.step.op.by, Style(exact=True))[0])
+    inner = m.bracketed(m.Row((scores, m.Sign("/"), cap)))
+    return m.between((cap, m.Row((m.Letter("tanh"), inner))), "·")
+
+
 def _split(equation: Equation, wide: m.Maths) -> m.Maths:
     return m.Row((m.Words(f"{part(equation)} of "), wide))
 
@@ -115,4 +130,6 @@ FORMULA: Mapping[type[ops.Op], Callable[..., m.Maths]] = {
     ops.Maxima: _maxima,
     ops.Rows: _split,
     ops.Stack: _stack,
+    ops.Rotate: _rotate,
+    ops.Softcap: _softcap,
 }

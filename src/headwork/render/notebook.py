@@ -26,7 +26,7 @@ _SETUP = """import torch  # pip install torch
 from headwork.by_hand import matrix, step
 from headwork.numbers.parse import parse_number
 from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
-from headwork.ops import DivideBy, Exp, Maxima, Multiply, Rows, Stack, Subtract, Sums
+from headwork.ops import DivideBy, Exp, Maxima, Multiply, Rotate, Rows, Softcap, Stack, Subtract, Sums
 
 
 def tensor(equation):
@@ -165,8 +165,8 @@ def _op(equation: Equation) -> str:
     op = equation.step.op
     if isinstance(op, ops.Softmax) and equation.upright:
         op = dataclasses.replace(op, axis=-2)
-    if isinstance(op, ops.Divide) and not isinstance(op.by, ops.Root):
-        return f"Divide(parse_number({_number(op.by)}))"
+    if isinstance(op, ops.Divide | ops.Softcap) and not isinstance(op.by, ops.Root):
+        return f"{type(op).__name__}(parse_number({_number(op.by)}))"
     if isinstance(op, ops.Divide) and isinstance(op.by, ops.Root):
         return f'Divide(Root({op.by.of}, "{op.by.name}"))'
     told = [f for f in dataclasses.fields(op) if getattr(op, f.name) != f.default]
@@ -208,6 +208,27 @@ def _torch_rows(equation: Equation, matrix: str) -> str:
     return f"{matrix}[:, {rows}]" if equation.upright else f"{matrix}[{rows}]"
 
 
+def _torch_rotate(equation: Equation, *operands: str) -> str:
+    op = equation.step.op
+    assert isinstance(op, ops.Rotate)
+    matrix, cos, sin = (f"{operand}.T" for operand in operands) if equation.upright else operands
+    first, second = [f"{matrix}[:, ::2]", f"{matrix}[:, 1::2]"]
+    if op.pairs == "halves":
+        first, second = [f"{matrix}.chunk(2, dim=-1)[{half}]" for half in (0, 1)]
+    signs = "+-" if op.back else "-+"
+    pair = f"[{first} * {cos} {signs[0]} {second} * {sin}, {second} * {cos} {signs[1]} {first} * {sin}]"
+    turned = f"torch.cat({pair}, dim=-1)" if op.pairs == "halves" else f"torch.stack({pair}, dim=-1).flatten(-2)"
+    return f"{turned}.T" if equation.upright else turned
+
+
+def _torch_softcap(equation: Equation, scores: str) -> str:
+    from headwork.numbers.digits import to_float
+
+    assert isinstance(equation.step.op, ops.Softcap)
+    cap = to_float(equation.step.op.by)
+    return f"{cap!r} * torch.tanh({scores} / {cap!r})"
+
+
 def _along(equation: Equation, axis: int) -> int:
     """An axis of the step, as one of the page, which may have rows upright."""
     return -3 - axis if equation.upright else axis
@@ -231,4 +252,6 @@ TORCH: Mapping[type[ops.Op], Callable[..., str]] = {
     ops.Maxima: _torch_maxima,
     ops.Rows: _torch_rows,
     ops.Stack: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-1 if equation.upright else -2})",
+    ops.Rotate: _torch_rotate,
+    ops.Softcap: _torch_softcap,
 }

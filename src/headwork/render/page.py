@@ -19,6 +19,7 @@ from headwork.render.layout import Layout, numbered
 from headwork.render.matrices import columns_that_fit
 from headwork.render.pointing import pointed_at
 from headwork.render.prose import read_prose
+from headwork.sheets.sheet import Problem
 
 if TYPE_CHECKING:
     from headwork.proofs import Equality, Proof
@@ -49,7 +50,12 @@ def shown_blocks(thing: Any, **how: Any) -> Iterable[b.Block]:
 def layout_of(worked: w.ProblemWorking, *, exact: bool = False, **how: Any) -> Layout:
     """A problem's own layout."""
     style = Style(worked.problem.places, exact)
-    return Layout(style, notation=worked.notation, causal=worked.problem.mask == "causal", **how)
+    return Layout(style, notation=worked.notation, causal=_causal(worked.problem), **how)
+
+
+def _causal(problem: Problem) -> bool:
+    """Whether a key can only be hidden because it comes later."""
+    return problem.mask == "causal" and problem.window is None
 
 
 def problem_blocks(worked: w.ProblemWorking, layout: Layout) -> Iterator[b.Block]:

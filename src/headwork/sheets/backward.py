@@ -6,11 +6,12 @@ from fractions import Fraction
 from headwork.errors import HeadworkError
 from headwork.graph import Step, in_order
 from headwork.numbers.surd import Real
-from headwork.ops import Constant, Given, Multiply, Shape, Subtract
+from headwork.ops import Add, Constant, Given, Multiply, Shape, Subtract
 from headwork.readings.gradients import gradients
 from headwork.readings.shapes import shapes
 from headwork.sheets.sheet import Part, Problem
 
+KNOWN = ("mask", "bias", "distance", "cos", "sin", "positions")
 LEARNED = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
 
 
@@ -19,13 +20,23 @@ def gradient_parts(problem: Problem) -> list[Part]:
 
 
 def inputs(last: Step) -> list[Step]:
-    """What gradients may be asked of without naming it: everything that is given but the mask."""
-    return [step for step in in_order(last) if isinstance(step.op, Given) and step.role != "mask"]
+    """What gradients may be asked of without naming it: everything that is given but what follows from positions."""
+    return [step for step in in_order(last) if isinstance(step.op, Given) and step.role not in KNOWN]
 
 
 def way_back(problem: Problem, last: Step, of: Collection[Step]) -> dict[Step, Step]:
     """The gradient of every step between `of` and the last one."""
     return gradients(last, of=of, seed=_seed(problem, last))
+
+
+def own_names(table: dict[Step, Step], asked: Collection[Step]) -> dict[Step, Step]:
+    """The same, where what is asked for has a line of its own: of X + P dX is dX_P as it is, and says so."""
+    return {
+        step: Step(Add(), (gradient,), f"d_{step.role}", step.head)
+        if step in asked and gradient.role != f"d_{step.role}"
+        else gradient
+        for step, gradient in table.items()
+    }
 
 
 def _seed(problem: Problem, last: Step) -> Step:

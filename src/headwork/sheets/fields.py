@@ -7,8 +7,10 @@ from typing import Any
 from headwork.errors import HeadworkError
 from headwork.formulas import FORMULAS, SQRT_D_K, Scale, formula_named
 from headwork.notation import GRADIENTS, ROLES, Notation, is_role
-from headwork.numbers.parse import parse_number
-from headwork.readings.exact import HIDDEN, Entry, Matrix
+from headwork.numbers.enclosure import sign
+from headwork.numbers.surd import Real
+from headwork.readings.exact import Matrix
+from headwork.sheets.added import read_bias, read_mask, read_window
 from headwork.sheets.checks import (
     LARGEST_SIDE,
     as_count,
@@ -24,15 +26,19 @@ from headwork.sheets.checks import (
     only_keys,
     shortened,
 )
+from headwork.sheets.rotary import read_rotary
 from headwork.sheets.sheet import KINDS, LOSSES, SOFTMAXES, Key, Part, Problem
 from headwork.sheets.sizes import PATTERNS, pattern
 
 _PROBLEM = [
-    *("title", "text", "formula", "heads", "kv_heads", "scale", "mask", "softmax", "blocks", "places"),
-    *("first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
+    *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "bias", "rotary"),
+    *("softmax", "blocks", "places", "first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
 ]
 _PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
-_SIZES = ["batch", "tokens", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "heads", "kv_heads"]
+_SIZES = ["batch", "tokens", "past", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "heads", "kv_heads"]
+
+
+_ROLES = ", ".join(role for role in ROLES if "_before_" not in role)
 
 
 def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
@@ -46,7 +52,11 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         heads=at_key("heads", as_count, table.get("heads")),
         kv_heads=at_key("kv_heads", as_count, table.get("kv_heads")),
         scale=at_key("scale", _scale, table.get("scale"), str(table.get("formula"))),
-        mask=at_key("mask", _mask, table.get("mask", "none")),
+        mask=at_key("mask", read_mask, table.get("mask", "none")),
+        window=at_key("window", read_window, table.get("window")),
+        bias=at_key("bias", read_bias, table.get("bias")),
+        softcap=at_key("softcap", _softcap, table.get("softcap")),
+        rotary=at_key("rotary", read_rotary, table.get("rotary")),
         blocks=at_key("blocks", _blocks, table.get("blocks"), str(table.get("formula"))),
         softmax=at_key("softmax", one_of, table.get("softmax", "whole"), SOFTMAXES),
         places=at_key("places", as_integer, table.get("places", 2), 0, 50),
@@ -130,27 +140,7 @@ def role_and_head(name: str, first: int) -> Key:
         if head < 0:
             raise HeadworkError(f"'{name}': heads are counted from {first} on this sheet")
         return role, head
-    raise HeadworkError(f"unknown role '{name[:40]}'; choose from {', '.join(ROLES)}, or one head's such as Q_{first}")
-
-
-def _mask(value: Any) -> str | Matrix:
-    if isinstance(value, str):
-        return one_of(value, ("none", "causal"))
-    if not isinstance(value, list) or not value or not all(isinstance(row, list) and row for row in value):
-        raise HeadworkError('must be "none", "causal", or a matrix of true/false or of numbers')
-    rows = [[_mask_entry(x) for x in row] for row in value]
-    if any(len(row) != len(rows[0]) for row in rows):
-        raise HeadworkError("is ragged: every row needs as many entries")
-    return tuple(tuple(row) for row in rows)
-
-
-def _mask_entry(value: Any) -> Entry:
-    """true may be read; false and "-inf" are hidden; a number is added as it is."""
-    if isinstance(value, bool):
-        return parse_number(0) if value else HIDDEN
-    if value in ("-inf", "-∞", "−∞"):
-        return HIDDEN
-    return as_number(value)
+    raise HeadworkError(f"unknown role '{name[:40]}'; choose from {_ROLES}, or one head's such as Q_{first}")
 
 
 def _scale(value: Any, formula: str) -> Scale:
@@ -166,6 +156,13 @@ def _scale(value: Any, formula: str) -> Scale:
     number = as_number(value)
     if not number:
         raise HeadworkError('is 0, and nothing can be divided by it; write "none" for no scaling')
+    return number
+
+
+def _softcap(value: Any) -> Real | None:
+    number = as_optional_number(value)
+    if number is not None and (not number or sign(number) < 0):
+        raise HeadworkError("must be greater than 0: scores stay between −softcap and softcap")
     return number
 
 
@@ -188,7 +185,7 @@ def _names(value: Any) -> dict[str, str]:
             at_key(key, one_of, name, GRADIENTS)
             continue
         if not is_role(role):
-            raise HeadworkError(f"unknown role '{role}'; choose from {', '.join(ROLES)}")
+            raise HeadworkError(f"unknown role '{role}'; choose from {_ROLES}")
         if not isinstance(name, str) or not re.fullmatch(r"[^\W_][^\s\\{}$<>&#%\"'`]{0,19}", name):
             raise HeadworkError(f"'{key}' needs a name of 1 to 20 letters and digits, such as Z or W_Q")
     return value

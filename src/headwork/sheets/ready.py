@@ -6,20 +6,20 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from fractions import Fraction
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
 from headwork.formulas import formula_named, unfolded
-from headwork.graph import Step, in_order, read
+from headwork.graph import Block, Step, in_order, read
 from headwork.numbers.surd import Real
 from headwork.ops import Constant, Given, Transpose
-from headwork.readings.exact import EXACT, HIDDEN, Matrix
+from headwork.readings.exact import EXACT, Matrix
 from headwork.readings.shapes import shapes
-from headwork.sheets.backward import LEARNED, gradient_parts, in_heads_order, inputs, learned, way_back
+from headwork.sheets.backward import LEARNED, gradient_parts, in_heads_order, inputs, learned, own_names, way_back
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Key, Part, Problem
 from headwork.sheets.sizes import infer_sizes
+from headwork.sheets.varied import check_one_sequence, matrices, variations
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,20 @@ class Ready:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        check_one_sequence(problem)
         self.sizes: Sizes = infer_sizes(problem)
         roles = {role for role, _ in problem.given}
-        masked = problem.mask != "none"
+        self.how = variations(problem, self.sizes)
         last = build(
             problem.formula,
             self.sizes,
-            mask=masked,
             biases=[role for role in roles if role.startswith("b_")],
             context="context" in roles or bool({"keys", "d_context"} & problem.sizes.keys()),
             # A single head without W_O ends with the head's own output.
             output_projection=formula_named(problem.formula).several or "W_O" in roles or not roles,
             scale=problem.scale,
             blocks=problem.blocks,
+            how=self.how,
         )
         whole = problem.softmax == "whole"
         self.last = last if whole else unfolded(last, maximum=problem.softmax == "safe-steps")
@@ -63,8 +64,8 @@ class Ready:
         self.ends: tuple[Step, ...] = (self.last, *self._way_back())
         self.shape = shapes(self.ends)
         self.handed = self._handed(problem.given)
-        if masked and isinstance(self.sizes.tokens, int) and isinstance(self.sizes.keys, int):
-            self._hand_mask(self._mask(self.sizes.tokens, self.sizes.keys))
+        for role, named in matrices(problem, self.sizes).items():
+            self._hand(role, named)
         self._known: dict[Step, Matrix] = {}
         self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
 
@@ -79,16 +80,16 @@ class Ready:
         other._truth = {}
         return other
 
-    def _hand_mask(self, mask: Matrix) -> None:
-        """The mask, or the columns of it that belong to each block of keys."""
-        if ("mask", None) in self.steps:
-            self.handed[self.steps["mask", None]] = mask
-            return
+    def _hand(self, role: str, named: tuple[Matrix, ...]) -> None:
+        """One matrix for all heads, or one for each; to every block of keys the columns that belong to it."""
         start = 0
-        for block in [step for (role, _), step in self.steps.items() if role == "mask"]:
-            stop = start + self.shape[block][-1]
-            self.handed[block] = tuple(row[start:stop] for row in mask)
-            start = stop
+        for step in [step for (r, _), step in self.steps.items() if r == role and named and isinstance(step.op, Given)]:
+            if isinstance(step.head, Block):
+                stop = start + self.shape[step][-1]
+                self.handed[step] = tuple(row[start:stop] for row in named[0])
+                start = stop
+            else:
+                self.handed[step] = named[step.head if isinstance(step.head, int) else 0]
 
     def _enter(self, steps: Iterable[Step]) -> None:
         """Steps become known by role and head."""
@@ -108,7 +109,7 @@ class Ready:
             asked |= dict.fromkeys(steps or inputs(self.last))
             if part.rate is not None:
                 rates |= dict.fromkeys((s for s in steps or asked if s.role in LEARNED), part.rate)
-        table = way_back(self.problem, self.last, asked)
+        table = own_names(way_back(self.problem, self.last, asked), asked)
         ends = in_heads_order([(step, gradient) for step, gradient in table.items() if step in asked])
         ends += [learned(step, table[step], rate) for step, rate in rates.items()]
         self._enter(in_order(tuple(ends)))
@@ -145,15 +146,6 @@ class Ready:
                 raise HeadworkError(f"{self._called(*key)} is given, but {self._offer()}")
             handed[self.steps[key]] = matrix
         return handed
-
-    def _mask(self, tokens: int, keys: int) -> Matrix:
-        if not isinstance(self.problem.mask, str):
-            return self.problem.mask
-        if tokens != keys:
-            raise HeadworkError(
-                f"key 'mask': causal needs as many keys as tokens, not {keys} and {tokens}; give the mask as a matrix"
-            )
-        return tuple(tuple(Fraction(0) if j <= i else HIDDEN for j in range(keys)) for i in range(tokens))
 
     def asked(self, part: Part) -> list[Found]:
         return [found for name in self.names(part) for found in self.find(name)]

@@ -3,17 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date
-from fractions import Fraction
 from typing import Any
 
-from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, formula_named
-from headwork.numbers.certain import Certain
-from headwork.numbers.closed import Closed
-from headwork.numbers.digits import exact_decimal
-from headwork.numbers.surd import Real, Surd
-from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.readings.exact import Entry, Matrix
 from headwork.sheets.sheet import Key, Part, Problem, Sheet
+from headwork.sheets.written import plain, written_keys
 
 
 def sheet_toml(sheet: Sheet) -> str:
@@ -39,8 +34,7 @@ def _problem(problem: Problem, prefix: str) -> Iterator[str]:
     if formula_named(problem.formula).scaled and problem.scale != SQRT_D_K:
         assert problem.scale != "sqrt(d_k)"
         yield f"scale = {_text('none') if problem.scale is None else number_text(problem.scale)}"
-    if problem.mask != "none":
-        yield f"mask = {_text(problem.mask) if isinstance(problem.mask, str) else _matrix(problem.mask)}"
+    yield from (f"{key} = {_value(value)}" for key, value in written_keys(problem).items())
     if formula_named(problem.formula).blocks:
         yield f"blocks = {list(problem.blocks) if isinstance(problem.blocks, tuple) else problem.blocks}"
     if problem.softmax != "whole":
@@ -109,34 +103,7 @@ def _row(row: tuple[Entry, ...]) -> str:
 
 def number_text(entry: Entry) -> str:
     """3, "0.25", "1/3", "2*sqrt(3)/3": whole numbers bare, all else as text that is read back exactly."""
-    if isinstance(entry, Hidden):
-        return '"-inf"'
-    if isinstance(entry, Closed | Certain):
-        raise HeadworkError(f"{entry!r} is no number a sheet can give; give a fraction or a root")
-    if isinstance(entry, Fraction) and entry.denominator == 1:
-        return str(entry)
-    return _text(real_text(entry))
-
-
-def real_text(number: Real) -> str:
-    """A real number in the grammar of `numbers.parse`.
-
-    >>> from headwork.numbers.surd import root
-    >>> real_text(Fraction(1, 3)), real_text(Fraction(1, 4)), real_text(root(Fraction(4, 27)))
-    ('1/3', '0.25', '2*sqrt(3)/9')
-    """
-    if isinstance(number, Surd):
-        terms = "".join(_term(c, r) for r, c in sorted(number.terms.items()))
-        return terms.removeprefix(" + ") if terms.startswith(" +") else terms.replace(" - ", "-", 1)
-    return exact_decimal(number, 12) or str(number)
-
-
-def _term(coefficient: Fraction, radicand: int) -> str:
-    """+ 2*sqrt(3)/9, with the sign that it has in a sum."""
-    above, below = abs(coefficient.numerator), coefficient.denominator
-    factors = [str(above)] if above != 1 or radicand == 1 else []
-    factors += [f"sqrt({radicand})"] if radicand != 1 else []
-    return f" {'-' if coefficient < 0 else '+'} {'*'.join(factors)}{f'/{below}' if below != 1 else ''}"
+    return _value(plain(entry))
 
 
 def _value(value: Any) -> str:
@@ -147,6 +114,8 @@ def _value(value: Any) -> str:
         return str(value)
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_text(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
     return _text(str(value))
 
 

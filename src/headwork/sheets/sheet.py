@@ -2,18 +2,45 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from headwork.formulas import SQRT_D_K, Scale
 from headwork.notation import Notation
 from headwork.numbers.surd import Real
 from headwork.readings.exact import Matrix
+from headwork.variations import Pairs
 
 KINDS = ("value", "shape", "count", "prove", "moments", "explain", "diagram", "gradient")
 NUMBERS = ("value", "gradient")  # the kinds whose answers are matrices of numbers
 LOSSES = ("sum", "half-squares")
 
+PAIRS: tuple[Pairs, ...] = ("neighbours", "halves")
 SOFTMAXES = ("whole", "steps", "safe-steps")
+
+
+class EachHead(tuple[str | Matrix, ...]):
+    """A mask for every head."""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What is added to the scores, by position: matrices (one for all heads, or one for each), ALiBi, or a table."""
+
+    matrices: tuple[Matrix, ...] = ()
+    alibi: bool = False
+    slopes: tuple[Real, ...] = ()  # of ALiBi, one for each head; none for those of the paper
+    relative: tuple[tuple[Real, ...], ...] = ()  # for each head, by distance, from the farthest left to the right
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """Rotary positions: which columns make a pair, and by how much each pair turns from one position to the next."""
+
+    pairs: Pairs = "neighbours"
+    degrees: tuple[Fraction, ...] = ()  # one for every pair; none where cos and sin are given
+    first: int = 0  # the position of the first key
+
 
 # A matrix is known by its role and head: ("W_Q", 0), ("X", None).
 Key = tuple[str, int | None]
@@ -46,7 +73,11 @@ class Problem:
     heads: int | None = None
     kv_heads: int | None = None
     scale: Scale = SQRT_D_K
-    mask: str | Matrix = "none"
+    mask: str | Matrix | EachHead = "none"
+    window: tuple[int, int] | None = None  # how many keys to the left and to the right are read; −1 for all
+    bias: Bias | None = None
+    softcap: Real | None = None
+    rotary: Rotary | None = None
     blocks: int | tuple[int, ...] = 1  # of keys, for blockwise: how many, or how many keys in each
     softmax: str = "whole"  # or taken apart into "steps", or into "safe-steps", less the row's maximum first
     places: int = 2

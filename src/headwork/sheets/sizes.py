@@ -9,11 +9,14 @@ from headwork.formulas import formula_named
 from headwork.notation import PLAIN
 from headwork.ops import Untold
 from headwork.readings.exact import Matrix
-from headwork.sheets.sheet import NUMBERS, Problem
+from headwork.sheets.sheet import NUMBERS, EachHead, Problem
 
 # Rows and columns of every role. Columns marked with * hold all heads side by side in multi_head_blocks.
 PATTERNS: dict[str, tuple[str, str]] = {
     "X": ("tokens", "d_model"),
+    "X_past": ("past", "d_model"),
+    "positions": ("tokens", "d_model"),
+    "X_positioned": ("tokens", "d_model"),
     "context": ("keys", "d_context"),
     "W_Q": ("d_model", "d_k*"),
     "W_K": ("d_context", "d_k*"),
@@ -24,11 +27,22 @@ PATTERNS: dict[str, tuple[str, str]] = {
     "b_V": ("one", "d_v*"),
     "b_O": ("one", "d_out"),
     "mask": ("tokens", "keys"),
+    "cos": ("keys", "pairs"),
+    "sin": ("keys", "pairs"),
+    "bias": ("tokens", "keys"),
     "Q": ("tokens", "d_k*"),
     "K": ("keys", "d_k*"),
     "V": ("keys", "d_v*"),
+    "K_past": ("past", "d_k*"),
+    "V_past": ("past", "d_v*"),
+    "K_new": ("tokens", "d_k*"),
+    "V_new": ("tokens", "d_v*"),
+    "Q_rotated": ("tokens", "d_k"),
+    "K_rotated": ("keys", "d_k"),
     "scores": ("tokens", "keys"),
     "scaled": ("tokens", "keys"),
+    "capped": ("tokens", "keys"),
+    "biased": ("tokens", "keys"),
     "masked": ("tokens", "keys"),
     "maxima": ("tokens", "one"),
     "shifted": ("tokens", "keys"),
@@ -42,12 +56,42 @@ PATTERNS: dict[str, tuple[str, str]] = {
 }
 
 
+KEY_ROLES = (
+    "K",
+    "V",
+    "W_K",
+    "W_V",
+    "b_K",
+    "b_V",
+    "K_past",
+    "V_past",
+    "K_new",
+    "V_new",
+    "K_rotated",
+)  # one for each key head
+PAST = ("K_past", "V_past", "X_past")
+
+
 def pattern(role: str) -> tuple[str, str] | None:
     """Rows and columns of a role; a gradient is as large as what it is the gradient of."""
     return PATTERNS.get(role.removeprefix("d_"))
 
 
-_SYMBOLS = {"tokens": "n", "keys": "n_k", "d_model": "d", "d_context": "d_c", "d_k": "d_k", "d_v": "d_v", "d_out": "d"}
+_SYMBOLS = {
+    "tokens": "n",
+    "past": "p",
+    "keys": "n_k",
+    "d_model": "d",
+    "d_context": "d_c",
+    "d_k": "d_k",
+    "d_v": "d_v",
+    "d_out": "d",
+}
+
+
+def has_past(problem: Problem) -> bool:
+    """Whether keys and values of earlier tokens stand before those that are worked out."""
+    return "past" in problem.sizes or any(role in PAST for role, _ in problem.given)
 
 
 def infer_sizes(problem: Problem) -> Sizes:
@@ -55,6 +99,8 @@ def infer_sizes(problem: Problem) -> Sizes:
     known = KnownSizes(problem)
     for (role, head), matrix in _matrices(problem):
         known.learn(role, head, matrix)
+    if problem.rotary and problem.rotary.degrees:
+        known.learn_pairs(len(problem.rotary.degrees), "rotary")
     return known.sizes()
 
 
@@ -62,8 +108,10 @@ def _matrices(problem: Problem) -> Iterator[tuple[tuple[str, int | None], Matrix
     yield from problem.given.items()
     for part in problem.parts:
         yield from part.given.items()
-    if not isinstance(problem.mask, str):
-        yield ("mask", None), problem.mask
+    masks = problem.mask if isinstance(problem.mask, EachHead) else (problem.mask,)
+    yield from ((("mask", None), mask) for mask in masks if not isinstance(mask, str))
+    if problem.bias is not None:
+        yield from ((("bias", None), matrix) for matrix in problem.bias.matrices)
 
 
 class KnownSizes:
@@ -73,6 +121,7 @@ class KnownSizes:
         self.problem = problem
         formula = formula_named(problem.formula)
         self.bare = not formula.projects
+        self.past = has_past(problem)
         self.projected = formula.several or any(role == "W_O" for role, _ in problem.given)
         self.heads: Any = self._heads("W_Q", problem.heads) if formula.several else 1
         self.kv_heads: Any = (self._heads("W_K", problem.kv_heads) or self.heads) if formula.several else 1
@@ -93,7 +142,9 @@ class KnownSizes:
         return _symbol(size) if isinstance(size, str) else size
 
     def alias(self, name: str) -> str:
-        """Without a context the keys are the tokens themselves."""
+        """Without a context the keys are the tokens themselves, and those before them."""
+        if self.past and not self.bare:
+            return "d_model" if name == "d_context" else name
         context = self.bare or any(role == "context" for role, _ in self.problem.given)
         context = context or bool({"keys", "d_context"} & self.problem.sizes.keys())
         return name if context else {"keys": "tokens", "d_context": "d_model"}.get(name, name)
@@ -104,7 +155,18 @@ class KnownSizes:
         rows, columns = self.names(role)
         role = role.removeprefix("d_")
         self.learn_size(rows, len(matrix), name, "rows", role, head)
-        self.learn_size(columns, len(matrix[0]), name, "columns", role, head)
+        if columns == "pairs":
+            self.learn_pairs(len(matrix[0]), name)
+        else:
+            self.learn_size(columns, len(matrix[0]), name, "columns", role, head)
+
+    def learn_pairs(self, number: int, name: str) -> None:
+        """An angle turns two columns of the queries and keys."""
+        d_k, because = self.found.setdefault("d_k", (2 * number, f"{name} turns {number} pairs of columns"))
+        if d_k != 2 * number:
+            raise HeadworkError(
+                f"{name} turns {number} pairs of columns, but d_k is {d_k} ({because}); give it an angle for every two"
+            )
 
     def names(self, role: str) -> tuple[str, str]:
         """What the rows and columns of a role count, as in the patterns."""
@@ -115,7 +177,7 @@ class KnownSizes:
         return rows, "d_v" if columns == "d_out" and not self.projected else columns
 
     def check_head(self, role: str, head: int | None) -> None:
-        limit = self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
+        limit = self.kv_heads if role in KEY_ROLES else self.heads
         if head is not None and isinstance(limit, int) and head >= limit:
             raise HeadworkError(f"{role} is given for more heads than there are ({limit}); remove it or raise heads")
 
@@ -142,13 +204,15 @@ class KnownSizes:
         """How many heads share a length: all of them where they stand side by side, else one."""
         if not side_by_side_in(size, head):
             return 1
-        return self.kv_heads if role in ("K", "V", "W_K", "W_V", "b_K", "b_V") else self.heads
+        return self.kv_heads if role in KEY_ROLES else self.heads
 
     def sizes(self) -> Sizes:
         if self.heads is None:
             raise HeadworkError("the number of heads is not given; add heads = …")
         get = self.get
         d_model = 1 if self.bare else get("d_model")
+        if self.past:
+            self.learn_keys()
         return Sizes(
             tokens=get("tokens"),
             keys=get(self.alias("keys")),
@@ -160,7 +224,18 @@ class KnownSizes:
             d_v=get("d_v"),
             d_out=self.found["d_out"][0] if "d_out" in self.found else d_model,
             batch=self.found["batch"][0] if "batch" in self.found else None,
+            past=get("past") if self.past else 0,
         )
+
+    def learn_keys(self) -> None:
+        """The keys are those of earlier tokens and the new ones."""
+        keys, told = self.get("past") + self.get("tokens"), self.found.get("keys")
+        if told and told[0] != keys:
+            raise HeadworkError(
+                f"keys is {told[0]} ({told[1]}), but {self.get('past')} earlier and {self.get('tokens')} new tokens "
+                f"have {keys}; give it {keys}"
+            )
+        self.found["keys"] = (keys, "earlier and new tokens together")
 
     def get(self, name: str) -> Any:
         if name in self.found:

@@ -19,7 +19,7 @@ from headwork.render.layout import Layout, numbered
 from headwork.render.page import layout_of, line_blocks, names_on
 from headwork.render.prose import read_prose
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import Part, Sheet
+from headwork.sheets.sheet import EachHead, Part, Sheet
 from headwork.solving import solve_problem
 from headwork.web.grids import grid
 from headwork.web.switches import switches
@@ -131,7 +131,7 @@ class Page:
     def _givens(self, number: int) -> str:
         made = self._grids(number, self.table["problem"][number].get("given", {}), None)
         mask = self.ready[number].problem.mask
-        if not isinstance(mask, str):
+        if not isinstance(mask, str | EachHead):
             rows = "".join(
                 "<tr>" + "".join(_mask_cell(isinstance(x, Hidden), i, j) for j, x in enumerate(row)) + "</tr>"
                 for i, row in enumerate(mask)

@@ -6,7 +6,7 @@ from io import StringIO
 from headwork.errors import HeadworkError
 from headwork.marking.table import LONGEST, texts
 from headwork.numbers.parse import NumberError, parse_number
-from headwork.sheets.save import real_text
+from headwork.sheets.written import real_text
 
 
 def pasted(text: str) -> list[list[str]]:

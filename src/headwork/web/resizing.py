@@ -1,6 +1,8 @@
 """Rows and columns added and removed: every matrix that shares the size grows or shrinks with it."""
 
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from headwork.errors import HeadworkError
@@ -33,10 +35,18 @@ def resized(table: Table, where: dict[str, Any], axis: int, add: bool) -> Table:
     for given in [own.get("given", {}), *(part.get("given", {}) for part in own["part"])]:
         for called, rows in given.items():
             given[called] = _changed(rows, sizes, role_and_head(called, first), size, at, add)
-    if not isinstance(own.get("mask", "none"), str):
-        own["mask"] = _changed(own["mask"], sizes, ("mask", None), size, at, add)
+    for key in ("mask", "bias"):
+        if isinstance(own.get(key), list):
+            own[key] = _each(own[key], partial(_changed, sizes=sizes, key=(key, None), size=size, at=at, add=add))
     _keep_told(own, problem, size, add)
     return made
+
+
+def _each(value: list[Any], change: Callable[[Rows], Rows]) -> list[Any]:
+    """A matrix, or one for every head; what goes by a name stays."""
+    if isinstance(value[0], list) and not isinstance(value[0][0], list):
+        return change(value)
+    return [one if isinstance(one, str) else change(one) for one in value]
 
 
 def _found(table: Table, where: dict[str, Any]) -> Rows:

@@ -46,5 +46,5 @@ def _mask_grid(problem: Problem) -> list[list[str]]:
     sizes = Ready(problem).sizes
     if not isinstance(sizes.tokens, int) or not isinstance(sizes.keys, int):
         raise HeadworkError("the number of tokens is not told, so there is no grid; choose none or causal")
-    causal = problem.mask == "causal"
-    return [[HIDES if causal and j > i else "0" for j in range(sizes.keys)] for i in range(sizes.tokens)]
+    causal, first = problem.mask == "causal", sizes.keys - sizes.tokens
+    return [[HIDES if causal and j > first + i else "0" for j in range(sizes.keys)] for i in range(sizes.tokens)]

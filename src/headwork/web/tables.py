@@ -13,8 +13,8 @@ from headwork.numbers.parse import NumberError, parse_number
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.load import read_sheet
-from headwork.sheets.save import real_text
 from headwork.sheets.sheet import Key, Part, Problem, Sheet
+from headwork.sheets.written import real_text, written_keys
 
 Table = dict[str, Any]
 HIDES = "-inf"
@@ -44,7 +44,7 @@ def _problem_table(problem: Problem) -> Table:
     table |= {key: n for key, n in (("heads", problem.heads), ("kv_heads", problem.kv_heads)) if n is not None}
     if formula_named(problem.formula).scaled:
         table["scale"] = scale_text(problem)
-    table["mask"] = problem.mask if isinstance(problem.mask, str) else _rows(problem.mask)
+    table |= {"mask": "none", **written_keys(problem)}
     if formula_named(problem.formula).blocks:
         table["blocks"] = list(problem.blocks) if isinstance(problem.blocks, tuple) else problem.blocks
     table |= {"softmax": problem.softmax, "places": problem.places, "first_index": first}

@@ -8,7 +8,7 @@ from functools import reduce
 from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
-from headwork.mistakes.operations import HideOthers, LaterRow, LessMaximum, Share, ZeroHidden
+from headwork.mistakes.operations import HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.mistakes.operations import shapes as shapes_of
 from headwork.notation import PLAIN
 from headwork.numbers.surd import Real, Surd
@@ -88,6 +88,13 @@ def _later(step: Step, mask: str) -> str:
     return f"hw_later({mask},{step.op.by})"
 
 
+def _later_column(step: Step, mask: str) -> str:
+    assert isinstance(step.op, LaterColumn)
+    rows, columns = shapes_of(step)[step]
+    hidden = f"hw_const(hw_hidden,{rows},{step.op.by})"
+    return f"hw_join([hw_split({mask},{step.op.by + 1},{columns}),{hidden}])"
+
+
 def _constant(step: Step) -> str:
     assert isinstance(step.op, ops.Constant)
     rows, columns = step.op.shape
@@ -102,6 +109,17 @@ def _sums(step: Step, matrix: str) -> str:
 def _some_rows(step: Step, matrix: str) -> str:
     assert isinstance(step.op, ops.Rows)
     return f"hw_some({matrix},{step.op.start + 1},{step.op.stop})"
+
+
+def _rotate(step: Step, matrix: str, cos: str, sin: str) -> str:
+    assert isinstance(step.op, ops.Rotate)
+    turned = f"(-1.0)*{sin}" if step.op.back else sin
+    return f"hw_rotate({matrix},{cos},{turned},{1 if step.op.pairs == 'neighbours' else 0})"
+
+
+def _softcap(step: Step, scores: str) -> str:
+    assert isinstance(step.op, ops.Softcap)
+    return f"hw_cap({scores},float({real(step.op.by)}))"
 
 
 def _less_maximum(step: Step, scores: str) -> str:
@@ -132,9 +150,12 @@ MAXIMA: Rules[str] = {
     ops.Maxima: lambda step, *parts: f"hw_tops(hw_join([{','.join(parts)}]))",
     ops.Rows: _some_rows,
     ops.Stack: lambda step, *parts: f"hw_stack([{','.join(parts)}])",
+    ops.Rotate: _rotate,
+    ops.Softcap: _softcap,
     ZeroHidden: _entry_by_entry(5),
     HideOthers: _entry_by_entry(6),
     Share: _axis(2),
     LaterRow: _later,
+    LaterColumn: _later_column,
     LessMaximum: _less_maximum,
 }

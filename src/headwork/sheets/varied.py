@@ -1,0 +1,79 @@
+"""How a problem varies its formula, and the matrices that this takes."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from headwork.build import Sizes
+from headwork.errors import HeadworkError
+from headwork.readings.exact import Matrix
+from headwork.sheets.added import biases, distances, masks, slopes
+from headwork.sheets.rotary import tables
+from headwork.sheets.sheet import EachHead, Problem, Rotary
+from headwork.sheets.sizes import has_past
+from headwork.variations import Pairs, Variations
+
+
+def variations(problem: Problem, sizes: Sizes) -> Variations:
+    """What the problem's keys, and what is given, ask for."""
+    roles = {role for role, _ in problem.given}
+    if {"positions", "X_past"} <= roles:
+        raise HeadworkError("positions are added to X alone; add those of earlier tokens to X_past before it is given")
+    bias = problem.bias
+    sloped = slopes(problem, sizes)
+    each = bias is not None and (len(bias.matrices) > 1 or bool(bias.relative) or bias.alibi)
+    masked = problem.mask != "none" or problem.window is not None
+    return Variations(
+        past=("X_past" if "X_past" in roles else "K_past") if has_past(problem) else "",
+        positions="positions" in roles,
+        rotary=_pairs(problem, roles),
+        softcap=problem.softcap,
+        slopes=sloped,
+        bias="" if bias is None or sloped else _how(each, sizes),
+        mask=_how(isinstance(problem.mask, EachHead), sizes) if masked else "",
+    )
+
+
+def _pairs(problem: Problem, roles: set[str]) -> Pairs | None:
+    """Which columns are turned together, where some are: by tables that are given, or by angles."""
+    rotary = problem.rotary or (Rotary() if {"cos", "sin"} & roles else None)
+    if rotary is None:
+        return None
+    if bool(rotary.degrees) == bool({"cos", "sin"} & roles):
+        raise HeadworkError(
+            "rotary positions need their angles once: rotary = { degrees = [30, 90] }, or both cos and sin as given"
+        )
+    return rotary.pairs
+
+
+def _how(each: bool, sizes: Sizes) -> Literal["one", "each"]:
+    return "each" if each and sizes.heads != 1 else "one"
+
+
+def check_one_sequence(problem: Problem) -> None:
+    """Positions count the tokens of one sequence: not of X and of a context."""
+    roles = {role for role, _ in problem.given}
+    keys = [
+        *(["window"] if problem.window else []),
+        *(["bias"] if problem.bias and not problem.bias.matrices else []),
+        *(["rotary"] if _pairs(problem, roles) else []),
+        *(["X_past"] if has_past(problem) else []),
+    ]
+    if "context" in roles and keys:
+        raise HeadworkError(
+            f"'{keys[0]}' counts positions, and those of X and of the context are not one sequence; leave it out, or "
+            "give a mask or a bias as a matrix"
+        )
+
+
+def matrices(problem: Problem, sizes: Sizes) -> Mapping[str, tuple[Matrix, ...]]:
+    """What is given by name, as matrices by role: one for all heads, or one for each."""
+    if not isinstance(sizes.tokens, int) or not isinstance(sizes.keys, int):
+        return {}
+    cos, sin = tables(problem.rotary, sizes) if problem.rotary and problem.rotary.degrees else ((), ())
+    return {
+        "cos": (cos,) if cos else (),
+        "sin": (sin,) if sin else (),
+        "mask": masks(problem, sizes),
+        "bias": biases(problem, sizes),
+        "distance": (distances(sizes),) if slopes(problem, sizes) else (),
+    }

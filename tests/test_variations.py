@@ -1,0 +1,472 @@
+"""What later models changed: caches, positions, rotary positions, biases, windows; against NumPy written out here."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import headwork
+from headwork.errors import HeadworkError
+from headwork.numbers.digits import to_float
+from headwork.sheets.added import paper_slopes
+from headwork.sheets.load import parse_sheet
+from headwork.sheets.rotary import cosine
+from headwork.sheets.save import sheet_toml
+from headwork.sheets.sheet import Sheet
+from headwork.working import Arithmetic, Working
+
+Array = NDArray[np.float64]
+RNG = np.random.default_rng(14)
+
+
+def drawn(*shape: int) -> Array:
+    return RNG.integers(-2, 3, shape).astype(float)
+
+
+def text(value: Any) -> str:
+    return str(value.astype(int).tolist()) if isinstance(value, np.ndarray) else str(value)
+
+
+def solved(formula: str, given: dict[str, Any], keys: str = "", part: str = 'find = ["output"]') -> Working:
+    """The sheet is written, saved, read again and solved: what is saved means the same."""
+    matrices = "\n".join(f"{role} = {text(value)}" for role, value in given.items())
+    sheet = parse_sheet(f'formula = "{formula}"\n{keys}\n[given]\n{matrices}\n[[part]]\n{part}', "drawn.toml")
+    again = parse_sheet(sheet_toml(sheet), "drawn.toml")
+    assert again.problems == sheet.problems
+    return headwork.solve(again)
+
+
+def softmax(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def close(worked: Any, expected: Array) -> None:
+    np.testing.assert_allclose(np.asarray(worked), expected, rtol=1e-12, atol=1e-12)
+
+
+X, X_PAST = drawn(2, 3), drawn(3, 3)
+W_Q, W_K, W_V, W_O = drawn(3, 2), drawn(3, 2), drawn(3, 2), drawn(2, 3)
+W = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
+CAUSAL = np.where(np.arange(5) <= 3 + np.arange(2)[:, None], 0.0, -np.inf)  # two new tokens after three
+
+
+class TestCache:
+    def test_one_new_token_reads_the_cache_and_itself(self) -> None:
+        past = {"K_past": drawn(3, 2), "V_past": drawn(3, 2)}
+        working = solved("single_head", {"X": X[:1], **past, **W})
+        K, V = (np.vstack([past[f"{r}_past"], X[:1] @ W[f"W_{r}"]]) for r in "KV")
+        close(working["K"], K)
+        close(working["output"], softmax(X[:1] @ W_Q @ K.T / np.sqrt(2)) @ V @ W_O)
+
+    def test_several_new_tokens_are_causal_from_the_bottom_right(self) -> None:
+        past = {"K_past": X_PAST @ W_K, "V_past": X_PAST @ W_V}
+        working = solved("single_head", {"X": X, **past, **W}, 'mask = "causal"')
+        close(working["mask"], CAUSAL)
+        everything = np.vstack([X_PAST, X])
+        whole = softmax(everything @ W_Q @ (everything @ W_K).T / np.sqrt(2) + np.triu(np.full((5, 5), -np.inf), 1))
+        close(working["output"], (whole @ everything @ W_V @ W_O)[3:])
+
+    @pytest.mark.parametrize("formula", ["single_head", "multi_head", "multi_head_blocks"])
+    def test_what_the_cache_holds_is_what_the_earlier_tokens_give(self, formula: str) -> None:
+        """K_past = X_past·W_K + b_K: worked out, or given, the output is the same."""
+        several = formula != "single_head"
+        given: dict[str, Any] = {"X": X, **W}
+        for role in ("b_K", "b_V"):
+            given[role] = drawn(2)
+        K_past, V_past = X_PAST @ W_K + given["b_K"], X_PAST @ W_V + given["b_V"]
+        past: dict[str, Any] = {"K_past": K_past, "V_past": V_past}
+        if formula == "multi_head":
+            per_head = {r: np.stack(np.split(given[r], 2, axis=-1)) for r in ("W_Q", "W_K", "W_V", "b_K", "b_V")}
+            given |= per_head
+            past = {role: np.stack(np.split(matrix, 2, axis=1)) for role, matrix in past.items()}
+        keys = f'mask = "causal"\n{"heads = 2" if several else ""}'
+        cached = solved(formula, {**given, **past}, keys)
+        worked = solved(formula, {**given, "X_past": X_PAST}, keys)
+        close(worked["output"], np.asarray(cached["output"]))
+        name: Any = ("K_past", 1) if formula == "multi_head" else "K_past"
+        close(worked[name], K_past[:, :1] if formula == "multi_head" else K_past)
+
+    def test_shapes_in_symbols(self) -> None:
+        page = repr(
+            solved("single_head", {}, '[sizes]\ntokens = "n"\npast = "p"', 'kind = "shape"\nfind = ["K", "weights"]')
+        )
+        assert "= [K_past;K_new]   (n + p)×d_k" in page
+        assert "n×(n + p)" in page
+
+    def test_gradients_reach_the_cache(self) -> None:
+        """dK_past are the rows of dK that belong to it: what is given can be learned from too."""
+        past = {"K_past": drawn(3, 2), "V_past": drawn(3, 2)}
+        part = 'kind = "gradient"\nloss = "sum"\nfind = ["V_past", "K_past", "X"]'
+        working = solved("single_head", {"X": X, **past, **W}, "", part)
+        K, V = (np.vstack([past[f"{r}_past"], X @ W[f"W_{r}"]]) for r in "KV")
+        P = softmax(X @ W_Q @ K.T / np.sqrt(2))
+        dH = np.ones((2, 3)) @ W_O.T
+        close(working["d_V_past"], (P.T @ dH)[:3])
+        dP = dH @ V.T
+        dS = P * (dP - (P * dP).sum(axis=1, keepdims=True)) / np.sqrt(2)
+        close(working["d_K_past"], (dS.T @ X @ W_Q)[:3])
+
+    def test_blocks_of_a_cache(self) -> None:
+        given = {"Q": drawn(2, 2), "K_past": drawn(3, 2), "V_past": drawn(3, 2), "K_new": drawn(2, 2)}
+        given["V_new"] = drawn(2, 2)
+        keys = 'mask = "causal"\nbias = { relative = [[-1, 0, 1]] }'
+        at_once, in_blocks = (
+            solved("scaled_dot_product", given, keys),
+            solved("blockwise", given, f"{keys}\nblocks = 2"),
+        )
+        assert at_once["output"].value == in_blocks["output"].value
+
+    @pytest.mark.parametrize(
+        ("given", "keys", "message"),
+        [
+            (
+                {"X_past": drawn(3, 3)},
+                "mask = [[0, 0], [0, 0]]",
+                "keys is 2 (mask has 2 columns), but 3 earlier and 2 new tokens",
+            ),
+            ({"K_past": drawn(3, 2)}, "", "no matrix was given for V_past; hand one over"),
+            ({"K_past": drawn(3, 3)}, "", "K_past has 3 columns, but d_k is 2"),
+            ({"X_past": drawn(3, 3), "context": drawn(3, 3)}, "", "'X_past' counts positions"),
+            ({"X_past": drawn(3, 3), "positions": drawn(2, 3)}, "", "positions are added to X alone"),
+        ],
+    )
+    def test_what_does_not_fit_is_named(self, given: dict[str, Any], keys: str, message: str) -> None:
+        with pytest.raises(HeadworkError) as error:
+            solved("single_head", {"X": X, **W, **given}, keys)
+        assert message in str(error.value)
+
+    def test_a_formula_without_X_takes_no_X_past(self) -> None:
+        with pytest.raises(HeadworkError, match="takes no X; give K_past and V_past"):
+            solved("dot_product", {"Q": drawn(1, 2), "K_new": drawn(1, 2), "V_new": drawn(1, 2), "X_past": X_PAST})
+
+
+Q, K, V = drawn(3, 2), drawn(3, 2), drawn(3, 2)
+QKV = {"Q": Q, "K": K, "V": V}
+DISTANCE = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+
+
+def headed(keys: str) -> tuple[Working, list[Array]]:
+    """Two heads, each its own projections; and what each head's scaled scores are."""
+    given = {r: np.stack([drawn(3, 2), drawn(3, 2)]) for r in ("W_Q", "W_K", "W_V")}
+    here = drawn(3, 3)
+    working = solved("multi_head", {"X": here, **given, "W_O": drawn(4, 2)}, keys, 'find = ["weights"]')
+    scaled = [(here @ given["W_Q"][h]) @ (here @ given["W_K"][h]).T / np.sqrt(2) for h in (0, 1)]
+    return working, scaled
+
+
+class TestAdded:
+    def test_alibi_as_the_paper_has_it(self) -> None:
+        working, scaled = headed('bias = "alibi"')
+        for head, slope in enumerate((1 / 16, 1 / 256)):
+            close(working["bias", head + 1], -slope * DISTANCE)
+            close(working["weights", head + 1], softmax(scaled[head] - slope * DISTANCE))
+
+    def test_slopes_as_given_under_a_causal_mask(self) -> None:
+        working, scaled = headed('mask = "causal"\nbias = { alibi = ["1/2", 2] }')
+        hidden = np.triu(np.full((3, 3), -np.inf), 1)
+        for head, slope in enumerate((0.5, 2)):
+            close(working["weights", head + 1], softmax(scaled[head] - slope * DISTANCE + hidden))
+
+    def test_the_slopes_of_the_paper(self) -> None:
+        def in_floats(heads: int) -> list[float]:
+            """As the paper's own code has them."""
+            power = 2 ** int(np.log2(heads))
+            found = [2 ** (-8 / power * (i + 1)) for i in range(power)]
+            return (
+                found
+                if heads == power
+                else found + [2 ** (-4 / power * (i + 1)) for i in range(2 * power)][::2][: heads - power]
+            )
+
+        for heads in (1, 2, 3, 4, 5, 6, 8, 12, 16):
+            assert [to_float(slope) for slope in paper_slopes(heads)] == pytest.approx(in_floats(heads), rel=1e-15)
+        with pytest.raises(HeadworkError, match="no square roots; give them"):
+            paper_slopes(32)
+
+    def test_biases_by_distance_are_clipped_at_the_ends_of_their_table(self) -> None:
+        working, scaled = headed("bias = { relative = [[-1, 0, 3], [2, 0, 5]] }")
+        for head, (left, right) in enumerate(((-1, 3), (2, 5))):
+            bias = np.array([[0, right, right], [left, 0, right], [left, left, 0]])
+            close(working["bias", head + 1], bias)
+            close(working["weights", head + 1], softmax(scaled[head] + bias))
+
+    def test_a_mask_for_every_head(self) -> None:
+        working, scaled = headed('mask = ["causal", [[true, false, true], [true, true, true], [0, 0, "-inf"]]]')
+        first = np.triu(np.full((3, 3), -np.inf), 1)
+        second = np.array([[0, -np.inf, 0], [0, 0, 0], [0, 0, -np.inf]])
+        close(working["weights", 1], softmax(scaled[0] + first))
+        close(working["weights", 2], softmax(scaled[1] + second))
+
+    def test_a_bias_as_matrices(self) -> None:
+        bias = np.stack([drawn(3, 3), drawn(3, 3)])
+        working, scaled = headed(f"bias = {text(bias)}")
+        close(working["weights", 2], softmax(scaled[1] + bias[1]))
+
+    @pytest.mark.parametrize("window", [(1, 0), (0, 1), (-1, 0), (1, 1), (0, 0)])
+    def test_a_sliding_window(self, window: tuple[int, int]) -> None:
+        left, right = window
+        working = solved("scaled_dot_product", QKV, f"window = {list(window)}", 'find = ["weights"]')
+        offset = np.subtract.outer(np.arange(3), np.arange(3)) * -1  # key − token
+        hidden = ((left >= 0) & (offset < -left)) | ((right >= 0) & (offset > right))
+        close(working["weights"], softmax(Q @ K.T / np.sqrt(2) + np.where(hidden, -np.inf, 0)))
+
+    def test_a_window_slides_along_a_cache(self) -> None:
+        working = solved("scaled_dot_product", {**QKV, "Q": Q[:1]}, "window = [1, 0]", 'find = ["masked"]')
+        assert np.isneginf(np.asarray(working["masked"])).tolist() == [[True, False, False]]
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            ("window = 2", "key 'window': 2 was given; write [left, right]"),
+            ("window = [-2, 0]", "key 'window': [-2, 0] was given"),
+            ('bias = "alibis"', "key 'bias': 'alibis' was given; choose from alibi"),
+            ("bias = { alibi = [1, 2] }", "key 'bias': holds 2 slopes, but there is 1 head; give one for every head"),
+            ("bias = { alibi = [] }", "key 'bias': alibi: needs a slope for every head"),
+            ("bias = { relative = [[1, 2]] }", "of an odd number of biases"),
+            ("bias = { slopes = [1] }", "key 'bias': unknown key 'slopes'; allowed are alibi, relative"),
+            ("bias = [[1, 2], [3, 4]]", "bias has 2 rows, but tokens is 3"),
+            ('mask = ["causal", "none"]', "key 'mask': holds 2 matrices or names, but there is 1 head"),
+            ('mask = ["causal", "nonne"]', "key 'mask': head 2: 'nonne' was given"),
+        ],
+    )
+    def test_what_does_not_fit_is_named(self, keys: str, message: str) -> None:
+        with pytest.raises(HeadworkError) as error:
+            solved("scaled_dot_product", QKV, keys)
+        assert message in str(error.value)
+
+    def test_positions_need_one_sequence(self) -> None:
+        with pytest.raises(HeadworkError, match="'window' counts positions"):
+            solved("single_head", {"X": X, "context": X_PAST, **W}, "window = [1, 0]")
+
+    def test_a_causal_token_needs_a_key_of_its_own(self) -> None:
+        with pytest.raises(HeadworkError, match="at least as many keys as tokens, not 1 and 3"):
+            solved("scaled_dot_product", {"Q": Q, "K": K[:1], "V": V[:1]}, 'mask = "causal"')
+
+    def test_the_bias_passes_its_gradient_on(self) -> None:
+        part = 'kind = "gradient"\nloss = "sum"\nfind = ["Q"]'
+        working = solved("scaled_dot_product", QKV, 'softmax = "steps"\nbias = { alibi = ["1/2"] }', part)
+        P = softmax(Q @ K.T / np.sqrt(2) - DISTANCE / 2)
+        dP = np.ones((3, 2)) @ V.T
+        close(working["d_Q"], P * (dP - (P * dP).sum(axis=1, keepdims=True)) @ K / np.sqrt(2))
+
+
+def turned(matrix: Array, angles: Any, pairs: str) -> Array:
+    """Every pair of columns as a complex number, times e^(iθ)."""
+    half = matrix.shape[1] // 2
+    first, second = (
+        (slice(0, None, 2), slice(1, None, 2)) if pairs == "neighbours" else (slice(0, half), slice(half, None))
+    )
+    product = (matrix[:, first] + 1j * matrix[:, second]) * np.exp(1j * np.radians(angles))
+    found = np.empty_like(matrix)
+    found[:, first], found[:, second] = product.real, product.imag
+    return found
+
+
+class TestPositions:
+    def test_they_are_added_to_X(self) -> None:
+        P = drawn(2, 3)
+        working = solved("single_head", {"X": X, "positions": P, **W})
+        Y = X + P
+        close(working["output"], softmax(Y @ W_Q @ (Y @ W_K).T / np.sqrt(2)) @ Y @ W_V @ W_O)
+
+    def test_X_gets_its_gradient_through_them(self) -> None:
+        part = 'kind = "gradient"\nloss = "sum"'
+        there = solved("single_head", {"X": X, "positions": drawn(2, 3) * 0, **W}, "", part)
+        without = solved("single_head", {"X": X, **W}, "", part)
+        close(there["d_X"], np.asarray(without["d_X"]))
+        assert "d_positions" not in repr(there)
+
+    @pytest.mark.parametrize("pairs", ["neighbours", "halves"])
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_rotary_by_angles(self, pairs: str, first: int) -> None:
+        Q, K, V = drawn(3, 4), drawn(3, 4), drawn(3, 2)
+        keys = f'rotary = {{ degrees = [30, 45], pairs = "{pairs}", first = {first} }}'
+        working = solved("scaled_dot_product", {"Q": Q, "K": K, "V": V}, keys)
+        angles = np.outer(np.arange(first, first + 3), [30, 45])
+        Qr, Kr = turned(Q, angles, pairs), turned(K, angles, pairs)
+        close(working["Q_rotated"], Qr)
+        close(working["output"], softmax(Qr @ Kr.T / 2) @ V)
+
+    def test_multiples_of_15_degrees_are_roots(self) -> None:
+        for degrees in range(-720, 720, 15):
+            assert to_float(cosine(Fraction(degrees))) == pytest.approx(np.cos(np.radians(degrees)), abs=1e-15)
+
+    def test_scores_depend_on_the_distance_alone(self) -> None:
+        """The point of it, in closed form: two sheets that count positions from 0 and from 5 have equal scores."""
+        given = {"Q": drawn(2, 2), "K": drawn(2, 2), "V": drawn(2, 2)}
+        one, other = (
+            solved("scaled_dot_product", given, f"rotary = {{ degrees = [15], first = {first} }}") for first in (0, 5)
+        )
+        assert one["scores"].value == other["scores"].value
+        assert one["Q_rotated"].value != other["Q_rotated"].value
+
+    def test_tables_as_given_and_queries_at_the_end_of_a_cache(self) -> None:
+        cos, sin = drawn(3, 1), drawn(3, 1)
+        given = {"Q": drawn(1, 2), "K_past": drawn(2, 2), "V_past": drawn(2, 1), "K_new": drawn(1, 2)}
+        working = solved("dot_product", {**given, "V_new": drawn(1, 1), "cos": cos, "sin": sin})
+        a, b = given["Q"][0]
+        close(working["Q_rotated"], np.array([[a * cos[2, 0] - b * sin[2, 0], a * sin[2, 0] + b * cos[2, 0]]]))
+        K = np.vstack([given["K_past"], given["K_new"]])
+        turned_keys = np.hstack([K[:, :1] * cos - K[:, 1:] * sin, K[:, :1] * sin + K[:, 1:] * cos])
+        close(working["K_rotated"], turned_keys)
+
+    @pytest.mark.parametrize("pairs", ["neighbours", "halves"])
+    def test_the_gradient_turns_back(self, pairs: str) -> None:
+        Q, K, V = drawn(2, 4), drawn(2, 4), drawn(2, 2)
+        keys = f'rotary = {{ degrees = [60, 90], pairs = "{pairs}" }}'
+        part = 'kind = "gradient"\nloss = "sum"\nfind = ["Q"]'
+        working = solved("scaled_dot_product", {"Q": Q, "K": K, "V": V}, keys, part)
+        angles = np.outer([0, 1], [60, 90])
+        P = softmax(turned(Q, angles, pairs) @ turned(K, angles, pairs).T / 2)
+        dP = np.ones((2, 2)) @ V.T
+        dS = P * (dP - (P * dP).sum(axis=1, keepdims=True)) / 2
+        close(working["d_Q"], turned(dS @ turned(K, angles, pairs), -angles, pairs))
+
+    def test_heads_are_turned_one_by_one(self) -> None:
+        given = {"X": drawn(2, 4), **{role: drawn(4, 4) for role in ("W_Q", "W_K", "W_V", "W_O")}}
+        working = solved("multi_head_blocks", given, "heads = 2\nrotary = { degrees = [90] }")
+        for head in (0, 1):
+            alone = (given["X"] @ given["W_Q"])[:, 2 * head : 2 * head + 2]
+            close(working["Q_rotated", head + 1], turned(alone, np.array([[0], [90]]), "neighbours"))
+
+    @pytest.mark.parametrize(
+        ("keys", "given", "message"),
+        [
+            ("rotary = { degrees = [30, 90] }", {}, "rotary turns 2 pairs of columns, but d_k is 2 (Q has 2 columns"),
+            ('rotary = "halves"', {}, "need their angles once"),
+            ("rotary = { degrees = [30] }", {"cos": drawn(3, 1), "sin": drawn(3, 1)}, "need their angles once"),
+            ("", {"cos": drawn(3, 1)}, "no matrix was given for sin; hand one over"),
+            ("", {"cos": drawn(2, 1), "sin": drawn(2, 1)}, "cos has 2 rows, but keys is 3"),
+            ("rotary = { degrees = 30 }", {}, "key 'rotary': key 'degrees': needs an angle for every pair"),
+            ('rotary = { degrees = ["sqrt(2)"] }', {}, "angles are whole or rational numbers of degrees"),
+            ("rotary = 30", {}, "key 'rotary': must be a table such as"),
+            ('rotary = { degrees = [30], pairs = "odd" }', {}, "key 'pairs': 'odd' was given; choose from neighbours"),
+        ],
+    )
+    def test_what_does_not_fit_is_named(self, keys: str, given: dict[str, Any], message: str) -> None:
+        with pytest.raises(HeadworkError) as error:
+            solved("scaled_dot_product", {**QKV, **given}, keys)
+        assert message in str(error.value)
+
+    def test_pairs_need_an_even_width(self) -> None:
+        given = {"Q": drawn(1, 3), "K": drawn(1, 3), "V": drawn(1, 1)}
+        with pytest.raises(HeadworkError, match="turns 1 pairs of columns, but d_k is 3"):
+            solved("scaled_dot_product", given, "rotary = { degrees = [30] }")
+
+
+EVERYTHING = """
+title = "Everything at once"
+formula = "multi_head"
+kv_heads = 1
+mask = ["causal", "none"]
+window = [2, 0]
+bias = "alibi"
+rotary = { degrees = [30] }
+[given]
+X = [[1, 2], [3, 1]]
+positions = [[0, 1], [1, 0]]
+W_Q = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
+W_K = [[[0, 1], [1, 0]]]
+W_V = [[[1, 0], [0, -1]]]
+W_O = [[1, 0], [0, 1], [-1, 0], [0, -1]]
+K_past = [[[1, 1]]]
+V_past = [[[2, 1]]]
+[[part]]
+label = "a"
+find = ["Q_rotated", "K", "weights", "output"]
+[[part]]
+label = "b"
+kind = "shape"
+[[part]]
+label = "c"
+kind = "count"
+[[part]]
+label = "d"
+kind = "diagram"
+[[part]]
+label = "e"
+kind = "gradient"
+loss = "sum"
+find = ["W_Q", "W_K", "K_past", "X"]
+"""
+
+
+class TestPages:
+    @pytest.mark.parametrize("ending", [".txt", ".md", ".tex", ".html", ".json", ".ipynb", ".svg"])
+    def test_every_format_sets_it(self, ending: str, tmp_path: Path) -> None:
+        page = tmp_path / f"page{ending}"
+        headwork.solve(parse_sheet(EVERYTHING, "everything.toml")).save(page)
+        assert page.stat().st_size > 500
+
+    def test_a_hidden_key_is_not_said_to_come_later_where_a_window_hides_it(self, tmp_path: Path) -> None:
+        for keys, reason in (('mask = "causal"', "comes later"), ('mask = "causal"\nwindow = [0, 0]', "may not read")):
+            page = tmp_path / "page.html"
+            solved("scaled_dot_product", QKV, keys).save(page)
+            assert ("comes later" in page.read_text("utf-8")) == (reason == "comes later")
+
+    def test_the_entries_of_a_turn(self) -> None:
+        sheet = parse_sheet(EVERYTHING, "everything.toml")
+        (line,) = headwork.solve(sheet, entry="Q_rotated_1[2,1]").problems[0].parts[0].lines
+        assert isinstance(line, Arithmetic)
+        terms = np.array([[to_float(x) for x in pair] for pair in line.terms])  # type: ignore[arg-type]  # none hidden
+        assert terms.prod(axis=1).sum() == pytest.approx(to_float(line.result))  # type: ignore[arg-type]  # not hidden
+
+
+# Of two tokens after one: how far a key is, and a causal mask laid on at the wrong corner.
+FAR = np.array([[1.0, 0, 1], [2, 1, 0]])
+TOP_LEFT = np.triu(np.full((2, 3), -np.inf), 1)
+
+
+class TestMarks:
+    """A planted mistake is named; the right answer gets full marks."""
+
+    def sheet(self, formula: str, given: dict[str, Any], keys: str, find: str) -> Sheet:
+        matrices = "\n".join(f"{role} = {text(value)}" for role, value in given.items())
+        return parse_sheet(
+            f'formula = "{formula}"\n{keys}\n[given]\n{matrices}\n[[part]]\nlabel = "a"\nfind = ["{find}"]', "s"
+        )
+
+    @pytest.mark.parametrize(
+        ("tag", "keys", "find", "wrong"),
+        [
+            (
+                "causal-top-left",
+                'mask = "causal"',
+                "weights",
+                lambda s: softmax(s + np.triu(np.full((2, 3), -np.inf), 1)),
+            ),
+            ("position-bias-sign", 'bias = { alibi = ["1/2"] }', "weights", lambda s: softmax(s + FAR / 2)),
+            ("forgot-position-bias", 'bias = { alibi = ["1/2"] }', "weights", softmax),
+            ("forgot-mask", "window = [1, 0]", "weights", softmax),
+        ],
+    )
+    def test_within_the_scores(self, tag: str, keys: str, find: str, wrong: Any) -> None:
+        given = {"Q": np.array([[1.0, 2], [2, -1]]), "K": np.array([[1.0, 0], [0, 1], [1, 1]]), "V": drawn(3, 2)}
+        sheet = self.sheet("scaled_dot_product", given, f"places = 4\n{keys}", find)
+        answer = wrong(given["Q"] @ given["K"].T / np.sqrt(2))
+        marked = headwork.mark(sheet, {"a": {find: [[f"{x:.6f}" for x in row] for row in answer]}})
+        assert tag in str(marked)
+        right = np.asarray(headwork.solve(sheet)[find])
+        marked = headwork.mark(sheet, {"a": {find: [[f"{x:.6f}" for x in row] for row in right]}})
+        assert "consistent" not in str(marked)
+
+    @pytest.mark.parametrize(
+        ("tag", "angles", "pairs"),
+        [
+            ("rotary-backwards", [-30, -90], "neighbours"),
+            ("rotary-pairs", [30, 90], "halves"),
+            ("forgot-rotary", [0, 0], "halves"),
+        ],
+    )
+    def test_within_a_turn(self, tag: str, angles: list[int], pairs: str) -> None:
+        given = {"Q": np.array([[1.0, 2, 3, 4], [2, -1, 1, 5]]), "K": drawn(2, 4), "V": drawn(2, 2)}
+        sheet = self.sheet("scaled_dot_product", given, "places = 4\nrotary = { degrees = [30, 90] }", "Q_rotated")
+        answer = turned(given["Q"], np.outer([0, 1], angles), pairs)
+        marked = headwork.mark(sheet, {"a": {"Q_rotated": [[f"{x:.6f}" for x in row] for row in answer]}})
+        assert tag in str(marked)
