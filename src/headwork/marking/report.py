@@ -35,12 +35,14 @@ SAID = {"right": "right", "follows": "follows from an earlier answer", "wrong": 
 
 
 def points(number: Fraction) -> str:
-    """A short decimal where there is one, a fraction where not.
+    """A short decimal, or a small fraction, or about so much.
 
-    >>> points(Fraction(9, 4)), points(Fraction(1, 3))
-    ('2.25', '1/3')
+    >>> points(Fraction(9, 4)), points(Fraction(1, 3)), points(Fraction(125, 18))
+    ('2.25', '1/3', '6.94')
     """
-    return exact_decimal(number, 4) or str(number)
+    return exact_decimal(number, 4) or (
+        str(number) if number < 1 and number.denominator < 10 else f"{float(number):.2f}"
+    )
 
 
 def students_blocks(title: str, students: Iterable[Marks], places: int = PLACES) -> Iterator[Block]:
