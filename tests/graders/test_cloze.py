@@ -12,6 +12,7 @@ import pytest
 
 from headwork.errors import HeadworkError
 from headwork.marking.answers import read_answers
+from headwork.marking.class_marker import ClassMarker, load_class
 from headwork.marking.graders import export
 from headwork.marking.mark import Marker
 from headwork.sheets.load import load, parse_sheet
@@ -121,6 +122,21 @@ def test_the_responses_come_back_and_follow_through(tmp_path: Path, sheets: dict
     if who == "slipped":
         assert marks.score == marks_of(sheet, parts).score
         assert marks.max_score - marks.score < Fraction(1, 10)
+
+
+def test_a_random_question_is_marked_on_the_sheet_that_was_drawn(
+    tmp_path: Path, class_folder: Path, sheets: dict[str, Sheet]
+) -> None:
+    """Moodle draws the sheet, not the student's name: the question's text, downloaded too, says which it was."""
+    lines = [["Last name", "First name", "Question 1", "Response 1"]]
+    for drawn, sheet in sheets.items():
+        typed = "; ".join(f"part {i}: {text}" for i, text in enumerate(responses(sheet, parts_of(sheet)), 1))
+        lines.append(["Doe", f"Jo of {drawn}", f"{sheet.title}, sheet {drawn}\n\nKeep, sheet x\n", typed])
+    with (tmp_path / "responses.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    marker = ClassMarker(load_class(class_folder))
+    marks = [marker.mark(answers) for answers in read_answers(tmp_path / "responses.csv", sheets["right"])]
+    assert [one.score for one in marks] == [4] * 5
 
 
 def test_masks_points_and_hostile_words(tmp_path: Path) -> None:

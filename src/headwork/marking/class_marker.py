@@ -83,10 +83,11 @@ class ClassMarker:
         return self.marker(next(iter(self.sheets.texts)))
 
     def mark(self, answers: Answers) -> Marks:
-        if self.sheets.students is None:
-            name = Family(self.sheets.texts).name_for(answers.student)
-            return overridden(self.marker(name).mark(answers), self.sheets.overrides)
         student = self.sheets.listed(answers.student)
+        named = answers.sheet if answers.sheet in self.sheets.texts else ""
+        if named or self.sheets.students is None:
+            name = named or Family(self.sheets.texts).name_for(answers.student)
+            return overridden(replace(self.marker(name).mark(answers), listed=student), self.sheets.overrides)
         if student is None:
             known = (
                 f"'{answers.student[:40]}' is not on the {ROSTER} of this class, or not alone with that name, "

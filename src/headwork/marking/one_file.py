@@ -30,6 +30,7 @@ class Answers:
     student: str
     parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unreadable: str = ""
+    sheet: str = ""  # which one is answered, where what was handed in says so
 
 
 def from_bytes(name: str, content: bytes) -> Answers:

@@ -25,6 +25,7 @@ Row = Callable[[list[str], int], Answers]
 
 _CANVAS = re.compile(r"\d+: (\S+)\.([^\s.]+)")
 _MOODLE = re.compile(r"(?:^|;\s)[^\d;:]{1,40}?(\d{1,5})\s?:\s?")
+_SHEET = re.compile(r".{0,200}, sheet (\S{1,100})$", re.MULTILINE)  # as our cloze questions begin
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 _COMMA = re.compile(r"([+-]?\d*),(\d+)")
 
@@ -116,7 +117,8 @@ def _by_order(boxes: list[Place], path: Path) -> Row:
         for cell in row:
             pieces = _MOODLE.split(cell)
             if pieces[1::2] == numbers:
-                return Answers(student, _parts(zip(boxes, map(_decimal, pieces[2::2]), strict=True)))
+                answers = _parts(zip(boxes, map(_decimal, pieces[2::2]), strict=True))
+                return Answers(student, answers, sheet=_sheet(row))
         if any(_MOODLE.split(cell)[1::2][:2] == numbers[:2] for cell in row):
             return Answers(
                 student, unreadable=f"line {line} of {path.name} answers another sheet: not {len(boxes)} boxes"
@@ -124,6 +126,11 @@ def _by_order(boxes: list[Place], path: Path) -> Row:
         return Answers(student)
 
     return read
+
+
+def _sheet(row: list[str]) -> str:
+    """The question's text, where it was downloaded too, says which sheet was drawn for this student."""
+    return next((found[1] for cell in row if (found := _SHEET.match(cell.strip()))), "")
 
 
 def _decimal(text: str) -> str:
