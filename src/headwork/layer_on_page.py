@@ -52,7 +52,7 @@ def work(
 
 
 PROJECT = "Project the tokens."
-TURNED = "Q and K are given as they are after their positions turned them. Project the values."
+TURNED = "Q and K are given as they are after norms and positions. Project the values."
 
 
 def check(layer: MultiHead, x: Array, context: Array | None) -> None:
@@ -81,14 +81,13 @@ def check(layer: MultiHead, x: Array, context: Array | None) -> None:
 
 
 def matrices(layer: MultiHead, x: Array, context: Array | None) -> dict[str, Array]:
-    """What the page is given, by role; Q and K in place of their projections if positions turn them."""
+    """What the page is given, by role; Q and K in place of their projections if norms or positions change them."""
     given = {"X": x} | ({} if context is None else {"context": context})
     given |= {name: np.atleast_2d(a) for name, a in layer.projections.named().items() if a is not None}
-    if layer.rotary is not None:
+    if layer.rotary is not None or layer.q_norm is not None or layer.k_norm is not None:
         wide = layer.astype(np.float64)
         q, k, _ = wide.projections.heads_of(x.astype(np.float64), None)
-        layer.rotary.turn(q, 0)
-        layer.rotary.turn(k, 0)
+        wide.prepare(q, k, 0)
         given = {name: array for name, array in given.items() if name not in ("W_Q", "W_K", "b_Q", "b_K")}
         given |= {"Q": q.reshape(len(x), -1), "K": k.reshape(len(x), -1)}
     return given

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from headwork import MultiHead
-from headwork.engine import Rotary
+from headwork.engine import HeadNorm, Rotary
 from headwork.errors import HeadworkError
 
 Array = NDArray[Any]
@@ -46,15 +46,78 @@ def bert() -> Any:
     return transformers.BertModel(transformers.BertConfig(**SMALL, vocab_size=9), add_pooling_layer=False)
 
 
-# The model, the second layer's attention and its W_O within it, and whether tokens read only earlier ones.
-FAMILIES: dict[str, tuple[Callable[[], Any], str, str, bool]] = {
-    "BERT": (bert, "encoder.layer.1.attention", "output.dense", False),
-    "ViT": (vit, "layers.1.attention", "o_proj", False),
-    "GPT-2": (gpt2, "h.1.attn", "c_proj", True),
-    "Llama": (llama, "layers.1.self_attn", "o_proj", True),
-    "Llama, biases, wide heads": (lambda: llama(attention_bias=True, head_dim=6), "layers.1.self_attn", "o_proj", True),
-    "Llama 3": (lambda: llama(rope_parameters=LLAMA3), "layers.1.self_attn", "o_proj", True),
-    "Llama, linear": (lambda: llama(rope_parameters=LINEAR), "layers.1.self_attn", "o_proj", True),
+LAYERS = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 2}
+GROUPED = {**SMALL, "num_key_value_heads": 2, "vocab_size": 9, "pad_token_id": 0, "head_dim": 6}
+CAUSAL: dict[str, Any] = {"causal": True}
+
+
+def distilbert() -> Any:
+    return transformers.DistilBertModel(transformers.DistilBertConfig(dim=16, n_layers=2, n_heads=4, vocab_size=9))
+
+
+def modernbert(**options: Any) -> Any:
+    """Its second layer reads a window, with angles of its own."""
+    bases = {"full_attention": {"rope_theta": 100.0}, "sliding_attention": {"rope_theta": 5.0}}
+    named = {kind: {"rope_type": "default", **told} for kind, told in bases.items()}
+    ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
+    told = {"local_attention": 4, "rope_parameters": named, "vocab_size": 9, "attention_bias": True, **ids}
+    return transformers.ModernBertModel(transformers.ModernBertConfig(**SMALL, **told, **options))
+
+
+def qwen3() -> Any:
+    return transformers.Qwen3Model(transformers.Qwen3Config(**GROUPED, rope_parameters={**LINEAR}))
+
+
+def gemma2() -> Any:
+    told = {"query_pre_attn_scalar": 9, "attn_logit_softcapping": 0.7, "sliding_window": 4}
+    return transformers.Gemma2Model(transformers.Gemma2Config(**GROUPED, **told, attn_implementation="eager"))
+
+
+def gemma3() -> Any:
+    """Its first layer reads a window, its second everything."""
+    kinds = ["sliding_attention", "full_attention"]
+    ropes = {kind: {"rope_type": "default", "rope_theta": base} for kind, base in zip(kinds, (7.0, 300.0), strict=True)}
+    told = {"query_pre_attn_scalar": 9, "sliding_window": 4, "layer_types": kinds, "rope_parameters": ropes}
+    return transformers.Gemma3TextModel(transformers.Gemma3TextConfig(**GROUPED, **told))
+
+
+def whisper() -> Any:
+    sizes = {"d_model": 16, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "num_mel_bins": 4, "max_source_positions": 10}
+    ids = {"pad_token_id": 0, "decoder_start_token_id": 1, "eos_token_id": 2, "bos_token_id": 1, "vocab_size": 9}
+    return transformers.WhisperModel(transformers.WhisperConfig(**LAYERS, **sizes, **ids, encoder_layerdrop=0.0))
+
+
+def clip() -> Any:
+    text = {**SMALL, "vocab_size": 9, "eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 0, "num_attention_heads": 2}
+    vision = {**SMALL, "image_size": 8, "patch_size": 4}
+    return transformers.CLIPModel(transformers.CLIPConfig(text_config=text, vision_config=vision))
+
+
+# The model, the second layer's attention and its W_O within it, and how it reads.
+FAMILIES: dict[str, tuple[Callable[[], Any], str, str, dict[str, Any]]] = {
+    "BERT": (bert, "encoder.layer.1.attention", "output.dense", {}),
+    "ViT": (vit, "layers.1.attention", "o_proj", {}),
+    "GPT-2": (gpt2, "h.1.attn", "c_proj", CAUSAL),
+    "Llama": (llama, "layers.1.self_attn", "o_proj", CAUSAL),
+    "Llama, biases, wide heads": (
+        lambda: llama(attention_bias=True, head_dim=6),
+        "layers.1.self_attn",
+        "o_proj",
+        CAUSAL,
+    ),
+    "Llama 3": (lambda: llama(rope_parameters=LLAMA3), "layers.1.self_attn", "o_proj", CAUSAL),
+    "Llama, linear": (lambda: llama(rope_parameters=LINEAR), "layers.1.self_attn", "o_proj", CAUSAL),
+    "DistilBERT": (distilbert, "transformer.layer.1.attention", "out_lin", {}),
+    "ModernBERT": (modernbert, "layers.1.attn", "Wo", {"window": (2, 2)}),
+    "Qwen 3": (qwen3, "layers.1.self_attn", "o_proj", CAUSAL),
+    "Gemma 2": (gemma2, "layers.1.self_attn", "o_proj", CAUSAL),
+    "Gemma 2, window": (gemma2, "layers.0.self_attn", "o_proj", {**CAUSAL, "window": (3, 0)}),
+    "Gemma 3": (gemma3, "layers.1.self_attn", "o_proj", CAUSAL),
+    "Gemma 3, window": (gemma3, "layers.0.self_attn", "o_proj", {**CAUSAL, "window": (3, 0)}),
+    "Whisper": (whisper, "encoder.layers.1.self_attn", "out_proj", {}),
+    "Whisper, writing": (whisper, "decoder.layers.1.self_attn", "out_proj", CAUSAL),
+    "CLIP, pictures": (clip, "vision_model.encoder.layers.1.self_attn", "out_proj", {}),
+    "CLIP, texts": (clip, "text_model.encoder.layers.1.self_attn", "out_proj", CAUSAL),
 }
 
 
@@ -85,10 +148,15 @@ def seen_by(model: Any, attention: str, output: str) -> tuple[Array, Array]:
         inner.get_submodule(output).register_forward_hook(after),
     ]
     with torch.no_grad():
+        pictures, words = {"pixel_values": torch.randn(2, 3, 8, 8)}, {"input_ids": torch.randint(1, 9, (2, 11))}
         if isinstance(model, transformers.ViTModel):
-            model(pixel_values=torch.randn(2, 3, 8, 8))
+            model(**pictures)
+        elif isinstance(model, transformers.CLIPModel):
+            model(**pictures, **words)
+        elif isinstance(model, transformers.WhisperModel):
+            model(input_features=torch.randn(2, 4, 20), decoder_input_ids=words["input_ids"])
         else:
-            model(input_ids=torch.randint(1, 9, (2, 11)))
+            model(**words)
     for hook in hooks:
         hook.remove()
     return held["x"], held["out"]
@@ -101,7 +169,7 @@ def seen_by(model: Any, attention: str, output: str) -> tuple[Array, Array]:
 def test_the_layer_gives_what_the_model_gives(models: dict[str, Any], family: str, form: str, tmp_path: Path) -> None:
     """From the module, and from every kind of file that transformers and torch write."""
     model = models[family]
-    _, attention, output, causal = FAMILIES[family]
+    _, attention, output, reads = FAMILIES[family]
     x, expected = seen_by(model, attention, output)
     size = "1KB" if form == "shards" else "1GB"
     if form in ("safetensors", "directory", "shards"):
@@ -120,10 +188,49 @@ def test_the_layer_gives_what_the_model_gives(models: dict[str, Any], family: st
         "torch": tmp_path / "model.pt",
         "old torch": tmp_path / "model.pt",
     }[form]
-    layer = MultiHead.load(source, layer=None if form == "layer's module" else 1)
-    assert np.abs(layer(x, causal=causal) - expected).max() < 3e-6
-    assert layer.heads == 4
-    assert layer.kv_heads == (2 if family.startswith("Llama") else 4)
+    several = family.startswith(("CLIP", "Whisper"))  # of the same number
+    number = attention if several else int(attention.split(".")[-2])
+    layer = MultiHead.load(source, layer=None if form == "layer's module" else number)
+    assert np.abs(layer(x, **reads) - expected).max() < 3e-6 * max(1, np.abs(expected).max())
+    assert layer.heads == (2 if family in ("CLIP, texts", "Whisper, writing") else 4)
+    assert layer.kv_heads == (2 if family.startswith(("Llama", "Qwen", "Gemma")) else layer.heads)
+
+
+def test_what_older_configurations_say_of_windows(models: dict[str, Any], tmp_path: Path) -> None:
+    """One base for layers that read a window and one for the others, and which are which by counting."""
+    for family, told in {
+        "Gemma 3": {"rope_theta": 300.0, "rope_local_base_freq": 7.0, "sliding_window_pattern": 2},
+        "Gemma 3, window": {"rope_theta": 300.0, "rope_local_base_freq": 7.0, "sliding_window_pattern": 2},
+        "ModernBERT": {"global_rope_theta": 100.0, "local_rope_theta": 5.0, "global_attn_every_n_layers": 3},
+    }.items():
+        model, (_, attention, output, reads) = models[family], FAMILIES[family]
+        x, expected = seen_by(model, attention, output)
+        model.save_pretrained(tmp_path)
+        config = json.loads((tmp_path / "config.json").read_text())
+        config = {k: v for k, v in config.items() if k not in ("rope_parameters", "layer_types")} | told
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        layer = MultiHead.load(tmp_path, layer=int(attention.split(".")[-2]))
+        assert np.abs(layer(x, **reads) - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+def test_norms_of_another_kind_are_refused(models: dict[str, Any]) -> None:
+    """Qwen's gains are what they say, Gemma's one less: without a configuration nobody can tell."""
+    state = models["Qwen 3"].state_dict()
+    refused("has norms for queries and keys", state, layer=1, heads=4, rotary=None)
+    layer = MultiHead.load(models["Qwen 3"], layer=1)
+    with pytest.raises(HeadworkError, match=r"the gain of q_norm is \(5,\), but a head has 6 columns"):
+        MultiHead(*(np.ones((6, 6)) for _ in range(4)), heads=1, q_norm=HeadNorm(np.ones(5)))
+    assert layer.q_norm is not None
+
+
+def test_a_layer_with_norms_decodes_and_goes_on_a_page(models: dict[str, Any]) -> None:
+    layer = MultiHead.load(models["Qwen 3"], layer=1).astype(np.float64)
+    x = np.random.default_rng(0).integers(-2, 3, (4, 16)).astype(np.float64)
+    cache = layer.cache()
+    steps = [layer(x[i : i + 1], cache=cache, causal=True) for i in range(4)]
+    assert np.abs(np.concatenate(steps) - layer(x, causal=True)).max() < 1e-12
+    page = np.asarray(layer.work(x, causal=True)["output"])
+    assert np.abs(page - layer(x, causal=True)).max() < 1e-12
 
 
 @pytest.mark.parametrize("bias", [False, True])

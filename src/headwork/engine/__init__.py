@@ -4,6 +4,7 @@ from headwork.engine.attention import attention
 from headwork.engine.backend import Backend, backend
 from headwork.engine.backward import Gradients, attention_backward
 from headwork.engine.cache import Cache
+from headwork.engine.head_norm import HeadNorm
 from headwork.engine.layer import MultiHead
 from headwork.engine.merge import merge
 from headwork.engine.rotary import Rotary
@@ -13,6 +14,7 @@ __all__ = [
     "Backend",
     "Cache",
     "Gradients",
+    "HeadNorm",
     "MultiHead",
     "Rotary",
     "attention",

@@ -30,6 +30,10 @@ class Checkpoint:
     config: Mapping[str, Any] = field(default_factory=dict)
     module: Any = None
 
+    def attention(self, prefix: str) -> Any:
+        """The module that a layer's names belong to, where there are modules."""
+        return self.module and self.module.get_submodule(prefix.rstrip("."))
+
     def array(self, name: str) -> Array:
         try:
             found = self.readers[name]()

@@ -12,6 +12,7 @@ from headwork.engine.arguments import Causal, checked_scale, checked_softcap
 from headwork.engine.arrays import Array, floats
 from headwork.engine.attention import attention
 from headwork.engine.cache import Cache
+from headwork.engine.head_norm import HeadNorm
 from headwork.engine.layer_projections import Projections, projected
 from headwork.engine.rotary import Rotary
 from headwork.errors import HeadworkError, ShapeError
@@ -42,6 +43,7 @@ class MultiHead:
     float32 or float64; 16-bit projections are widened to float32.
 
     rotary   a `headwork.engine.Rotary`, which turns Q and K by their positions
+    q_norm, k_norm  a `headwork.engine.HeadNorm` for every head's queries, and keys, before they are turned
     scale    1/√d_k unless given
     softcap  as in `headwork.attention`
 
@@ -67,6 +69,8 @@ class MultiHead:
         rotary: Rotary | None = None,
         scale: float | None = None,
         softcap: float | None = None,
+        q_norm: HeadNorm | None = None,
+        k_norm: HeadNorm | None = None,
     ) -> None:
         arrays = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O, "b_Q": b_Q, "b_K": b_K, "b_V": b_V, "b_O": b_O}
         self.projections = sizes = Projections(arrays, heads, kv_heads)
@@ -76,7 +80,11 @@ class MultiHead:
         checked_softcap(softcap)
         if rotary is not None:
             rotary.check(self.d_k)
+        for name, norm in (("q_norm", q_norm), ("k_norm", k_norm)):
+            if norm is not None:
+                norm.check(name, self.d_k)
         self.rotary, self.scale, self.softcap = rotary, scale, softcap
+        self.q_norm, self.k_norm = q_norm, k_norm
 
     @classmethod
     def load(
@@ -90,14 +98,15 @@ class MultiHead:
         """One attention layer of somebody's model.
 
         `source` is a .safetensors file, a torch file of a state dict (.pt .pth .bin), a directory that holds one, a
-        torch module, or a mapping of names to arrays. nn.MultiheadAttention, BERT, GPT-2, Llama and ViT are known by
-        the names of their arrays.
+        torch module, or a mapping of names to arrays. nn.MultiheadAttention, BERT, DistilBERT, ModernBERT, GPT-2,
+        Llama, Qwen, Gemma, BART, Whisper, CLIP and ViT are known by the names of their arrays.
 
         layer   its number, or the beginning of its tensors' names; not needed where there is only one
         heads   how many, where neither a config.json beside the file nor the module tells
-        rotary  as the config.json or the module tells, unless given
+        rotary  as the config.json or the module tells, unless given; so do scale, softcap and norms of the heads
 
-        A model whose tokens read only earlier ones is called with causal=True, as always.
+        A model whose tokens read only earlier ones is called with causal=True, as always, and one that reads a window
+        with its window.
         """
         from headwork.engine.layer_from_checkpoint import load
 
@@ -108,6 +117,7 @@ class MultiHead:
         named = self.projections.named().items()
         arrays: dict[str, Any] = {name: None if a is None else a.astype(dtype) for name, a in named}
         options: dict[str, Any] = {"rotary": self.rotary, "scale": self.scale, "softcap": self.softcap}
+        options |= {"q_norm": self.q_norm, "k_norm": self.k_norm}
         return MultiHead(**arrays, heads=self.heads, kv_heads=self.kv_heads, **options)
 
     def cache(self, dtype: Any = None) -> Cache:
@@ -165,9 +175,7 @@ class MultiHead:
         self._check(given, source, cache)
         q, k, v = self.projections.heads_of(given, source)
         past = 0 if cache is None else len(cache)
-        if self.rotary is not None:
-            self.rotary.turn(q, past)
-            self.rotary.turn(k, past)
+        self.prepare(q, k, past)
         if cache is not None:
             k, v = cache.with_new(k, v)
         result = attention(
@@ -191,6 +199,14 @@ class MultiHead:
         out = projected(wide, self.projections.W_O, self.projections.b_O)
         return out if weights is None else (out, weights)
 
+    def prepare(self, q: Array, k: Array, past: int) -> None:
+        """Queries and keys, (…, tokens, heads, d_k), normed and turned in place; `past` tokens stand before them."""
+        for heads, norm in ((q, self.q_norm), (k, self.k_norm)):
+            if norm is not None:
+                norm.scale(heads)
+            if self.rotary is not None:
+                self.rotary.turn(heads, past)
+
     def work(
         self,
         x: ArrayLike,
@@ -202,8 +218,8 @@ class MultiHead:
     ) -> Working:
         """The same layer on the same numbers as a page: every step worked, exact, with `places` decimals.
 
-        x (tokens, d_model); the arrays' numbers are taken as they print, 0.1 as one tenth. With rotary positions, which
-        no step of the page has, the turned Q and K are handed over.
+        x (tokens, d_model); the arrays' numbers are taken as they print, 0.1 as one tenth. With rotary positions or
+        norms of the heads, which no step of the page has, Q and K are handed over as they are after them.
         """
         from headwork.layer_on_page import work
 

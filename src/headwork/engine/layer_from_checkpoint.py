@@ -1,25 +1,18 @@
 """`MultiHead.load`: a layer of somebody's model, as the arguments that `MultiHead` takes."""
 
-from collections.abc import Mapping
-from math import pi
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 
+from headwork.engine import configuration
 from headwork.engine.arrays import Array
-from headwork.engine.checkpoint import Checkpoint, opened, short
+from headwork.engine.checkpoint import Checkpoint, opened
+from headwork.engine.head_norm import HeadNorm
 from headwork.engine.layer_projections import BIASES, MATRICES, whole
 from headwork.engine.rotary import Rotary
 from headwork.engine.tensor_names import FoundLayer, check_complete, chosen
 from headwork.errors import HeadworkError, ShapeError
-
-HEADS = ("num_attention_heads", "n_head", "num_heads")  # what configurations call their number
-# What a configuration may say that makes attention another one than a layer loaded by its names alone.
-OTHERWISE = (
-    *("scale_attn_by_inverse_layer_idx", "attn_logit_softcapping"),
-    *("query_pre_attn_scalar", "attention_multiplier"),
-)
 
 
 def load(
@@ -33,16 +26,12 @@ def load(
     names = checkpoint.readers.keys()
     place = chosen(names, layer, checkpoint.source)
     check_complete(place, names, checkpoint.source)
-    if changed := [name for name in OTHERWISE if checkpoint.config.get(name)]:
-        raise HeadworkError(
-            f"{checkpoint.source}: the configuration sets {', '.join(changed)}, which changes what the layer computes: "
-            "build it from its arrays by hand."
-        )
-    if getattr(attention_of(checkpoint, place), "add_zero_attn", False):
+    scale = configuration.scale(checkpoint, place)
+    if getattr(checkpoint.attention(place.prefix), "add_zero_attn", False):
         raise HeadworkError(
             f"{checkpoint.source}: add_zero_attn gives every token a key of zeros more, as a MultiHead has not."
         )
-    number = whole("heads", told_heads(checkpoint, place) if heads is None else heads)
+    number = whole("heads", configuration.heads(checkpoint, place) if heads is None else heads)
     stored = projections(checkpoint, place)
     d_k, rest = divmod(stored[0].shape[1], number)
     if rest or stored[1].shape[1] % max(d_k, 1):
@@ -50,10 +39,20 @@ def load(
             f"{checkpoint.source}: {number} heads cannot share the {stored[0].shape[1]} columns of W_Q and the "
             f"{stored[1].shape[1]} of W_K: give heads= the right number."
         )
-    arguments = dict(zip(MATRICES, stored, strict=True)) | biases(checkpoint, place, stored)
-    turned = told_rotary(checkpoint, place, d_k) if rotary == "config" else rotary
-    scale = 1.0 if checkpoint.config.get("scale_attn_weights") is False else None
-    return arguments | {"heads": number, "kv_heads": stored[1].shape[1] // d_k, "rotary": turned, "scale": scale}
+    arguments: dict[str, Any] = dict(zip(MATRICES, stored, strict=True)) | biases(checkpoint, place, stored)
+    turned = configuration.rotary(checkpoint, place, d_k) if rotary == "config" else rotary
+    arguments |= {"heads": number, "kv_heads": stored[1].shape[1] // d_k, "rotary": turned, "scale": scale}
+    return arguments | {"softcap": configuration.softcap(checkpoint, place)} | norms(checkpoint, place)
+
+
+def norms(checkpoint: Checkpoint, place: FoundLayer) -> dict[str, HeadNorm]:
+    """Of queries and keys, where the layer has them."""
+    found = {name: f"{place.prefix}{name}.weight" for name in place.scheme.norms}
+    if not any(name in checkpoint.readers for name in found.values()):
+        return {}
+    beyond = configuration.gain_beyond(checkpoint, place)
+    eps = configuration.section(checkpoint, place).get("rms_norm_eps", 1e-6)
+    return {name: HeadNorm(checkpoint.array(stored) + beyond, eps) for name, stored in found.items()}
 
 
 def projections(checkpoint: Checkpoint, place: FoundLayer) -> list[Array]:
@@ -85,70 +84,3 @@ def thirds(wide: Array, checkpoint: Checkpoint, name: str) -> list[Array]:
     if wide.shape[-1] % 3:
         raise ShapeError(f"{checkpoint.source}: {name} holds Q, K and V, but {wide.shape[-1]} is no multiple of 3.")
     return np.split(wide, 3, axis=-1)
-
-
-def told_heads(checkpoint: Checkpoint, place: FoundLayer) -> int:
-    """The number of heads, which no array tells: from the module, or from the configuration."""
-    inner = attention_of(checkpoint, place)
-    told = [vars(module) for module in inner.modules()] if inner is not None else []
-    for table in (*told, checkpoint.config):
-        for name in HEADS:
-            if isinstance(number := table.get(name), int):
-                return number
-    raise HeadworkError(
-        f"{checkpoint.source}: the arrays do not tell the number of heads, and neither a module nor a config.json "
-        "beside them does. Give heads=."
-    )
-
-
-def attention_of(checkpoint: Checkpoint, place: FoundLayer) -> Any:
-    """The module that the layer's names belong to, where there are modules."""
-    return checkpoint.module and checkpoint.module.get_submodule(place.prefix.rstrip("."))
-
-
-def told_rotary(checkpoint: Checkpoint, place: FoundLayer, d_k: int) -> Rotary | None:
-    """As the configuration has it. Names like Llama's do not tell whether positions turn Q and K."""
-    config = checkpoint.config
-    if place.scheme.family != "Llama":
-        return None
-    if not config:
-        raise HeadworkError(
-            f"{checkpoint.source}: these names do not tell whether rotary positions are used, and there is no "
-            "config.json beside them. Give rotary=Rotary.of(d_k, base), from headwork.engine, or rotary=None."
-        )
-    told = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    try:
-        with np.errstate(all="ignore"):  # what is not finite is refused by name
-            return rotary_of(told, config, d_k, checkpoint.source)
-    except (AttributeError, KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
-        reason = f"the configuration's rotary positions cannot be read, {short(repr(error))}"
-        raise HeadworkError(f"{checkpoint.source}: {reason}. Give rotary=.") from None
-
-
-def rotary_of(told: Mapping[str, Any], config: Mapping[str, Any], d_k: int, source: str) -> Rotary | None:
-    base = told.get("rope_theta", config.get("rope_theta", 10_000.0 if config.get("model_type") == "llama" else None))
-    if base is None:
-        return None
-    kind = told.get("rope_type", told.get("type", "default"))
-    share = told.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
-    if kind not in STRETCHED or share != 1.0:
-        raise HeadworkError(
-            f"{source}: rotary positions of type {kind!r} on {share} of the columns are not known; known "
-            f"are {', '.join(STRETCHED)} on all. Give rotary=."
-        )
-    return Rotary(STRETCHED[kind](Rotary.of(d_k, base).frequencies, told))
-
-
-def llama3(frequencies: Array, told: Mapping[str, Any]) -> Array:
-    """Slow angles, which turn less than once over the original length, are slowed further; between them a blend."""
-    turns = told["original_max_position_embeddings"] * frequencies / (2 * pi)
-    low, high = told["low_freq_factor"], told["high_freq_factor"]
-    kept = np.clip((turns - low) / (high - low), 0, 1)
-    return np.asarray(kept * frequencies + (1 - kept) * frequencies / told["factor"])
-
-
-STRETCHED = {
-    "default": lambda frequencies, told: frequencies,
-    "linear": lambda frequencies, told: frequencies / told["factor"],
-    "llama3": llama3,
-}

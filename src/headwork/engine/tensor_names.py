@@ -25,6 +25,8 @@ class Scheme:
     rows: bool = True
     beside: tuple[str, ...] = ()
     bias: str = ""  # one bias for the three projections, where they share it
+    rotary: bool = False  # whether positions may turn Q and K: the configuration tells
+    norms: tuple[str, ...] = ()  # of queries and keys, where a model has them
 
     def names(self, prefix: str, part: str) -> list[str]:
         """The full names of what is "weight" or "bias" of the projections, in the order Q, K, V."""
@@ -34,7 +36,7 @@ class Scheme:
 
     def known(self) -> set[str]:
         own = {name + part for name in (*self.inputs, self.output) for part in ("weight", "bias")}
-        return own | {self.bias, *self.beside}
+        return own | {self.bias, *self.beside, *(f"{name}.weight" for name in self.norms)}
 
 
 LAYER_NORM = tuple(f"output.LayerNorm.{part}" for part in ("weight", "bias", "gamma", "beta"))
@@ -47,7 +49,17 @@ SCHEMES = (
     Scheme("ViT", ("attention.query.", "attention.key.", "attention.value."), "output.dense."),
     Scheme("ViT, fused", ("qkv.",), "proj."),
     Scheme("GPT-2", ("c_attn.",), "c_proj.", rows=False, beside=("bias", "masked_bias")),
-    Scheme("Llama", ("q_proj.", "k_proj.", "v_proj."), "o_proj.", beside=("rotary_emb.inv_freq",)),
+    Scheme(
+        "Llama, Qwen, Gemma",
+        ("q_proj.", "k_proj.", "v_proj."),
+        "o_proj.",
+        beside=("rotary_emb.inv_freq",),
+        rotary=True,
+        norms=("q_norm", "k_norm"),
+    ),
+    Scheme("BART, CLIP, Whisper", ("q_proj.", "k_proj.", "v_proj."), "out_proj."),
+    Scheme("DistilBERT", ("q_lin.", "k_lin.", "v_lin."), "out_lin."),
+    Scheme("ModernBERT", ("Wqkv.",), "Wo.", rotary=True),
 )
 
 
