@@ -58,11 +58,13 @@ def scale(checkpoint: Checkpoint, place: FoundLayer) -> float | None:
         return 1.0
     if config.get("query_pre_attn_scalar"):
         return float(config["query_pre_attn_scalar"]) ** -0.5
-    return config.get("attention_multiplier")
+    multiplier: float | None = config.get("attention_multiplier")
+    return multiplier
 
 
 def softcap(checkpoint: Checkpoint, place: FoundLayer) -> float | None:
-    return section(checkpoint, place).get("attn_logit_softcapping")
+    told: float | None = section(checkpoint, place).get("attn_logit_softcapping")
+    return told
 
 
 def gain_beyond(checkpoint: Checkpoint, place: FoundLayer) -> float:
