@@ -1,7 +1,7 @@
 """What a model's configuration tells about one of its layers, and its arrays do not."""
 
 from collections.abc import Mapping
-from math import pi
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def scale(checkpoint: Checkpoint, place: FoundLayer) -> float | None:
     if config.get("scale_attn_weights") is False:
         return 1.0
     if config.get("query_pre_attn_scalar"):
-        return float(config["query_pre_attn_scalar"]) ** -0.5
+        return 1 / sqrt(config["query_pre_attn_scalar"])
     multiplier: float | None = config.get("attention_multiplier")
     return multiplier
 
