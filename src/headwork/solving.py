@@ -1,7 +1,7 @@
 """A sheet in, a `Working` out."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -180,7 +180,7 @@ class _Solver:
         return set(range(len(matrix))) if WHOLE in wanted else wanted
 
     def equation(
-        self, step: Step, meaning: Mapping[Step, Matrix], handed: Mapping[Step, Matrix] | None = None
+        self, step: Step, meaning: Mapping[Step, Matrix], handed: Collection[Step] | None = None
     ) -> w.Equation:
         given = isinstance(step.op, Given) or step in (self.ready.handed if handed is None else handed)
         value = meaning.get(step)
@@ -254,10 +254,10 @@ class _Solver:
         if not back:
             return [self.drawn(there)]
         met = [step for step in there if any(step in s.inputs for s in back)]
-        return [self.drawn(there), self.drawn([*met, *back])]
+        return [self.drawn(there), self.drawn([*met, *back], met)]
 
-    def drawn(self, steps: list[Step]) -> w.Diagram:
-        return w.Diagram.of(steps, lambda step: self.equation(step, {}, {}))
+    def drawn(self, steps: list[Step], known: Collection[Step] = ()) -> w.Diagram:
+        return w.Diagram.of(steps, lambda step: self.equation(step, {}, known))
 
     def picture(self) -> w.Diagram | None:
         """What the parts that ask for values work out, on the way there; a step or two need no picture."""

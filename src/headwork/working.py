@@ -188,14 +188,15 @@ class Diagram(Shown):
 
     def _repr_svg_(self) -> str:
         from headwork.render.diagram import draw
+        from headwork.render.svg import svg
 
-        return draw(self).svg(alone=True)
+        return svg(draw(self), "light")
 
-    def save(self, path: str | Path) -> None:
-        """Write the picture as .svg or .png."""
+    def save(self, path: str | Path, *, wide: bool = False, theme: str = "light") -> None:
+        """Write the picture as .svg, .png or .pdf; `wide` with heads side by side, `theme` "light" or "dark"."""
         from headwork.render.pictures import save_diagram
 
-        save_diagram(self, path)
+        save_diagram(self, path, wide=wide, theme=theme)
 
 
 @dataclass(frozen=True, repr=False)

@@ -75,11 +75,12 @@ def test_every_step_has_its_cells(workings: dict[str, Working], tmp_path: Path) 
 def test_pictures_stand_in_the_notebook(workings: dict[str, Working], tmp_path: Path) -> None:
     from base64 import b64encode
 
-    from headwork.render.diagram import draw
+    from headwork.render.diagram import fitting
+    from headwork.render.svg import svg
 
     picture = workings["thinking-machine"].problems[0].picture
     assert picture is not None
-    data = b64encode(draw(picture).svg(alone=True).encode()).decode()
+    data = b64encode(svg(fitting(picture), "light").encode()).decode()
     assert any(data in "".join(cell["source"]) for cell in cells(workings["thinking-machine"], tmp_path))
 
 

@@ -14,8 +14,10 @@ from headwork.errors import HeadworkError
 def draw(
     context: typer.Context,
     sheet: options.MaybeSheet = None,
-    output: Annotated[Path, typer.Option(help="The picture's file: .svg or .png.")] = Path("block.svg"),
+    output: Annotated[Path, typer.Option(help="The picture's file: .svg, .png or .pdf.")] = Path("block.svg"),
     formula: options.Formula = "multi_head",
+    wide: Annotated[bool, typer.Option("--wide", help="Heads side by side instead of one below the other.")] = False,
+    theme: Annotated[str, typer.Option(help="light or dark.")] = "light",
     **sizes: Any,
 ) -> None:
     """Draw the block: boxes are operations, arrows are matrices with their shapes."""
@@ -23,12 +25,12 @@ def draw(
         from headwork.render.pictures import asked_picture, save_diagram
         from headwork.solving import solve
 
-        options.refuse_beside_sheet(context, "output")
-        save_diagram(asked_picture(solve(sheet)), output)
+        options.refuse_beside_sheet(context, "output", "wide", "theme")
+        save_diagram(asked_picture(solve(sheet)), output, wide=wide, theme=theme)
         return
     from headwork import configure
 
-    configure.diagram(formula, **options.sizes_given(sizes)).save(output)
+    configure.diagram(formula, **options.sizes_given(sizes)).save(output, wide=wide, theme=theme)
 
 
 @options.with_sizes

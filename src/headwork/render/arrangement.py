@@ -1,12 +1,16 @@
-"""Where the boxes of a picture stand: sections of lanes and layers, read off the graph."""
+"""A diagram as rows of boxes, read off the graph: which there are, what they say, which head they belong to."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from typing import TypeVar
 
+from headwork.graph import Block as KeyBlock
 from headwork.graph import Head
 from headwork.maths import Letter, Maths, Row, Sign, Words
-from headwork.ops import Add, Divide, Join, MatMul, Size, Softmax, Split
+from headwork.ops import Add, Constant, Divide, Given, Join, MatMul, Softmax, Split
+from headwork.readings.shapes import shape_maths, size_text
+from headwork.render.colours import family
+from headwork.render.drawing import Of
 from headwork.render.formula import divisor, formula, part, side_by_side
+from headwork.render.stacking import Block, Card, Frame, makes, reads
 from headwork.working import Diagram
 
 PARAMETERS = (
@@ -27,63 +31,32 @@ PARAMETERS = (
     "rate",
 )
 ENTRANCE = ("Q", "K", "V", "Q_before_bias", "K_before_bias", "V_before_bias")
+EARLY = ("X", "context", *ENTRANCE)  # inputs that stand at the top, whoever reads them
 FEW = 3  # joined heads that are named one by one
+SIDE_BY_SIDE, ONE_BY_ONE = 4, 3  # heads that are drawn each on its own, in the wide form and in the tall one
 _DOTS = Sign("…")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A box: the row it works out, its label, the lanes it spans and the layer it stands in."""
-
-    row: int
-    label: Maths | None  # None for an input, which is named with its shape
-    first: float
-    last: float
-    layer: int
-    inputs: tuple[int, ...] = ()
-    outside: tuple[int, ...] = ()  # those of the inputs that come from above its section
-    look: str = "plain"
-    joins: bool = False
-
-    @property
-    def lane(self) -> float:
-        return (self.first + self.last) / 2
-
-    def entry_lane(self, row: int) -> float:
-        """Where an arrow from outside the section enters: side by side when there are two."""
-        if len(self.outside) == 1 or self.first != self.last:
-            return self.lane
-        return self.lane - 0.2 + 0.4 * self.outside.index(row) / (len(self.outside) - 1)
+CUT = 1_000_000  # a wide matrix in its blocks has a number of its own, from here on
+T = TypeVar("T")
 
 
 class Arrangement:
     """A diagram's rows with parameters folded into the boxes that use them, and transposes into the arrows."""
 
-    def __init__(self, diagram: Diagram) -> None:
+    def __init__(self, diagram: Diagram, *, wide: bool) -> None:
         self.rows = diagram.rows
         self.sources = diagram.sources
-        ints = [e.head for e in self.rows if isinstance(e.head, int)]
-        letters = [e.head for e in self.rows if isinstance(e.head, str)]
-        self.heads: list[Head] = [*sorted(set(ints)), *dict.fromkeys(letters)]
-        self.after = self._after()
+        self.wide = wide
+        self.boxes = [row for row in range(len(self.rows)) if not self._inside_another(row)]
+        own = [self.rows[row].head for row in self.boxes if not self._keys_or_values(row)]
+        keys = {self.rows[row].head for row in self.boxes if self._keys_or_values(row)} - {None}
+        numbered = sorted({head for head in own or keys if isinstance(head, int)})
+        self.heads: list[Head] = [*numbered, *dict.fromkeys(head for head in own if isinstance(head, str))]
+        shared = any(self._read_by_others(row) for row in self.boxes if self._keys_or_values(row))
+        self.sharing = len(self.heads) // len(keys) if shared else 1
+        self.folded: set[Head] = set()  # heads of which the projections and one box for the rest are drawn
+        self.shown: list[int] = []
 
-    @property
-    def head_count(self) -> Size:
-        joins = [e.step.op for e in self.rows if isinstance(e.step.op, Join)]
-        of = next((join.of for join in joins if join.of is not None), None)
-        return len(self.heads) if of is None else of
-
-    def head_name(self, head: Head) -> str:
-        return next(e.name.subscripts[-1] for e in self.rows if e.head == head and e.name.subscripts)
-
-    @property
-    def lanes(self) -> int:
-        """How many boxes stand side by side; three, for Q, K and V, as a rule."""
-        sections = [self.outside(before=True), self.outside(before=False), *map(self.section, self.heads)]
-        return max(3, *(round(box.last) + 1 for section in sections for box in section))
-
-    def read_by_another(self, row: int) -> bool:
-        return any(row in self.inputs(other) for other in self.boxes())
+    # What there is.
 
     def given(self, row: int) -> bool:
         """Handed over, or with inputs that the picture does not hold."""
@@ -103,113 +76,207 @@ class Arrangement:
                 (source,) = self.sources[source]
             if not self.parameter(source):
                 found.append(source)
-        return tuple(found)
+        return tuple(dict.fromkeys(found))
 
-    def boxes(self) -> list[int]:
-        return [
-            row
-            for row, equation in enumerate(self.rows)
-            if not self.parameter(row) and not (equation.name.transposed and not self.given(row))
-        ]
+    def _inside_another(self, row: int) -> bool:
+        """A parameter, which its box names, or a transpose, which happens on the way."""
+        return self.parameter(row) or (self.rows[row].name.transposed and not self.given(row))
 
-    def shared_sources(self) -> list[int]:
-        """Inputs that several boxes read."""
-        readers = [source for row in self.boxes() for source in self.inputs(row)]
-        return [row for row in self.boxes() if self.given(row) and readers.count(row) > 1]
+    def _keys_or_values(self, row: int) -> bool:
+        """What several heads may share: the number of its head is then that of the keys."""
+        role, head = self.rows[row].role, self.rows[row].head
+        made_of = role.partition("_from_")[2] or role  # the part of dX that comes from K belongs to K
+        return family(made_of) in ("k", "v") and isinstance(head, int) and not isinstance(head, KeyBlock)
 
-    def section(self, head: Head, *, whole: bool = True, drawn: Collection[int] = ()) -> list[Frame]:
-        """One head's boxes, all of them or its projections and one for the rest; dashed what is `drawn` already."""
-        own = [row for row in self.boxes() if self.rows[row].head == head]
-        made = [row for row in own if self.rows[row].role not in ENTRANCE]
-        # On the way back a head has several ends: the gradients of its own projections.
-        last = [row for row in made if not any(row in self.inputs(other) for other in made)] if whole else made[-1:]
-        wanted = set(last or own)  # nothing but projections, where no more is asked for
-        for row in range(max(wanted, default=-1), -1, -1):
-            if row in wanted and row not in drawn:
-                wanted.update(s for s in self.inputs(row) if self.rows[s].head is not None)
-        rows = sorted(wanted)
-        if not whole:
-            rows = [row for row in rows if self.rows[row].role in ENTRANCE or row in last]
-        return self._placed(rows, drawn)
+    def _read_by_others(self, row: int) -> bool:
+        heads = {self.rows[other].head for other in self.boxes if row in self.inputs(other)}
+        return bool(heads - {self.rows[row].head, None})
 
-    def outside(self, *, before: bool) -> list[Frame]:
-        """The boxes of no head, before the heads or after them."""
-        shared = self.shared_sources()
-        rows = [row for row in self.boxes() if self.rows[row].head is None and row not in shared]
-        return self._placed([row for row in rows if (row in self.after) != before])
+    def _reach(self, row: int) -> tuple[int, ...]:
+        """A box's inputs, through steps that the picture leaves out."""
+        found: list[int] = []
+        for source in self.inputs(row):
+            if source in self.shown:
+                found.append(source)
+            elif self.rows[source].head in self.folded:
+                found += self._reach(source)
+        return tuple(dict.fromkeys(found))
 
-    def cut(self, row: int) -> Maths | None:
+    # As rows of blocks.
+
+    def blocks(self) -> list[tuple[Block, ...]]:
+        """Before the heads, the heads, after them, and so on: boxes in layers, and a card for every head."""
+        groups = self._few([self.heads[i : i + self.sharing] for i in range(0, len(self.heads), self.sharing)])
+        kept = {head for group, _ in groups for head, _ in self._few(group)}
+        self.folded = (
+            set() if self.wide else {head for head in kept if head != self.heads[0] and self._has_one_end(head)}
+        )
+        numbers = set(range(len(groups)))
+        self.shown = [row for row in self.boxes if self._is_shown(row, kept, numbers)]
+        stage = self._stages()
+        rows: list[tuple[Block, ...]] = []
+        for number in range(max(stage.values(), default=0) + 1):
+            here = [row for row in self.shown if stage[row] == number]
+            if number % 2 == 0:
+                rows += self._layers(here)
+            else:
+                cards = [card for i, (group, many) in enumerate(groups) for card in self._group(i, group, many, here)]
+                rows += _levels(cards, self.wide)
+        return rows
+
+    def _few(self, items: list[T]) -> list[tuple[T, bool]]:
+        """All of them, or of many the first, and the second for all the others."""
+        limit = 2 if self.sharing > 1 else SIDE_BY_SIDE if self.wide else ONE_BY_ONE
+        if len(items) <= limit:
+            return [(item, isinstance(item, str) or item == ["i"]) for item in items]
+        return [(items[0], False), (items[1], True)]
+
+    def _is_shown(self, row: int, kept: set[Head], groups: set[int]) -> bool:
+        head = self.rows[row].head
+        if head is None:
+            return True
+        if self.sharing > 1 and self._keys_or_values(row):
+            return head in groups
+        if head in self.folded:
+            last = max(r for r in self.boxes if self.rows[r].head == head and not self._shared(r))
+            return self.rows[row].role in ENTRANCE or row == last
+        return head in kept
+
+    def _has_one_end(self, head: Head) -> bool:
+        """Whether all that a head does leads to one matrix; on the way back it leads to many."""
+        own = [row for row in self.boxes if self.rows[row].head == head and not self._shared(row)]
+        read = {source for row in own for source in self.inputs(row)}
+        return len(set(own) - read) == 1 and not isinstance(head, KeyBlock)
+
+    def _shared(self, row: int) -> bool:
+        return self.sharing > 1 and self._keys_or_values(row)
+
+    def _stages(self) -> dict[int, int]:
+        """Even before, between and after the heads, odd inside them; what is given, where it is first read."""
+        stage: dict[int, int] = {}
+        for row in self.shown:
+            odd = self.rows[row].head is not None
+            highest = max((stage[i] for i in self._reach(row)), default=int(odd))
+            stage[row] = highest + (highest % 2 != odd)
+        for row in self.shown:
+            readers = [stage[other] for other in self.shown if row in self._reach(other)]
+            if self.given(row) and readers and not self._early(row):
+                stage[row] = max(0, min(readers) - (min(readers) % 2 != stage[row] % 2))
+        return stage
+
+    def _early(self, row: int) -> bool:
+        """Inputs stand at the top; what another picture works out stands where it is needed."""
+        return self.rows[row].role in EARLY and isinstance(self.rows[row].step.op, Given)
+
+    def _group(self, number: int, group: list[Head], many: bool, here: list[int]) -> list[Card]:
+        """A card for every head of it, in a card of their own where they share keys and values."""
+        cards = []
+        for head, rest in self._few(group):
+            own = [row for row in here if self.rows[row].head == head and not self._shared(row)]
+            if own:
+                stands_for = (rest or many) if self.sharing == 1 else rest
+                last = group[-1] if self.sharing > 1 else self.heads[-1]
+                cards.append(Card(self._title(head, last, stands_for), tuple(self._layers(own)), stands_for))
+        if self.sharing == 1:
+            return cards
+        shared = [row for row in here if self._shared(row) and self.rows[row].head == number]
+        made = set().union(*map(makes, cards))
+        after: list[int] = []
+        for row in shared:
+            if (made | set(after)) & set(self._reach(row)):
+                after.append(row)
+        rows_of_cards = [tuple(cards)] if self.wide else [(card,) for card in cards]
+        rows = (*self._layers([r for r in shared if r not in after]), *rows_of_cards, *self._layers(after))
+        return [Card(self._sharing_title(number, group, many), rows, many)] if shared or cards else []
+
+    def _layers(self, rows: list[int]) -> list[tuple[Frame, ...]]:
+        """Each box below what it reads; what is given just above its first reader, inputs at the top."""
+        layer: dict[int, int] = {}
+        for row in rows:
+            layer[row] = 1 + max((layer[i] for i in self._reach(row) if i in layer), default=-1)
+        late = [row for row in rows if self.given(row) and not self._early(row)]
+        for row in late:
+            layer[row] = min((layer[other] - 1 for other in rows if row in self._reach(other)), default=0)
+        cut = {row: self._cut(row) for row in rows}
+        layers: list[list[Frame]] = []
+        for number in range(min(layer.values(), default=0), max(layer.values(), default=-1) + 1):
+            there = [row for row in rows if layer[row] == number]
+            layers.append([self._box(row) for row in there])
+            if blocks := [Frame(CUT + row, (row,), maths, of=self._of(row), colour=self._colour(row))
+                          for row in there if (maths := cut[row]) is not None]:  # fmt: skip
+                layers.append(blocks)
+        return [tuple(boxes) for boxes in layers if boxes]
+
+    def _box(self, row: int) -> Frame:
+        equation = self.rows[row]
+        read = tuple(CUT + i if isinstance(equation.step.op, Split) and self._cut(i) else i for i in self._reach(row))
+        shape = shape_maths(equation.shape)
+        colour, of = self._colour(row), self._of(row)
+        if self.given(row):
+            label: Maths = Row((equation.name.maths, Words("\u00a0\u00a0"), shape))
+            look = "source" if isinstance(equation.step.op, Given | Constant) else "elsewhere"
+            return Frame(row, (), label, look=look, colour=colour, of=of)
+        loose = not any(row in self._reach(other) for other in self.shown)
+        spans = isinstance(equation.step.op, Join)
+        name = (equation.name.maths, shape)
+        return Frame(row, read, self._label(row), name, colour=colour, of=of, loose=loose, spans=spans)
+
+    def _colour(self, row: int) -> str:
+        return family(self.rows[row].role)
+
+    def _of(self, row: int) -> Of:
+        return Of(self.rows[row].role, self.rows[row].head)
+
+    @property
+    def wiring(self) -> dict[int, str]:
+        colours = {row: self._colour(row) for row in range(len(self.rows))}
+        return colours | {CUT + row: colour for row, colour in colours.items()}
+
+    # Words.
+
+    def _name(self, head: Head) -> str:
+        return next(e.name.subscripts[-1] for e in self.rows if e.head == head and e.name.subscripts)
+
+    def _title(self, head: Head, last: Head, many: bool) -> Maths:
+        return Words(self._title_text(head, last, many))
+
+    def _title_text(self, head: Head, last: Head, many: bool) -> str:
+        name = self._name(head)
+        if isinstance(head, str):
+            joins = [e.step.op.of for e in self.rows if isinstance(e.step.op, Join) and e.step.op.of is not None]
+            return f"head {name}, one of {size_text(joins[0])}" if joins else f"head {name}"
+        if not many:
+            return f"block {name}" if isinstance(head, KeyBlock) else f"head {name}"
+        return f"head {name}" if head == last else f"heads {name} to {self._name(last)}, each like this"
+
+    def _sharing_title(self, number: int, group: list[Head], many: bool) -> Maths:
+        names = [self._name(head) for head in group]
+        heads = f"heads {names[0]} and {names[1]}" if len(names) == 2 else f"heads {names[0]} to {names[-1]}"
+        matrices = [e.name.maths for e in self.rows if e.role in ("K", "V") and e.head == number]
+        shared = (matrices[0], Words(" and "), matrices[-1]) if matrices else (Words("keys and values"),)
+        more = len(self.heads) // self.sharing - number - 1
+        return Row((Words(f"{heads} share "), *shared, Words(f"; {more} more such groups" if many else "")))
+
+    def _cut(self, row: int) -> Maths | None:
         """A wide matrix that is split, as its blocks: [Q_1 | Q_2]; nothing for one that is not."""
         parts = [
             self.rows[other].name.maths
-            for other in self.boxes()
+            for other in self.boxes
             if isinstance(self.rows[other].step.op, Split) and row in self.inputs(other)
         ]
         if not parts:
             return None
         return side_by_side((_DOTS, parts[0], _DOTS)) if isinstance(self.heads[0], str) else _shortened(parts)
 
-    @property
-    def sharing(self) -> int:
-        """How many heads read each key and value."""
-        keys = {e.head for e in self.rows if e.role == "K" and e.head is not None}
-        return len(self.heads) // len(keys) if keys else 1
-
-    def _after(self) -> set[int]:
-        """Rows of no head that rest on some head."""
-        after: set[int] = set()
-        for row, equation in enumerate(self.rows):
-            resting = any(s in after or self.rows[s].head is not None for s in self.sources[row])
-            if equation.head is None and resting:
-                after.add(row)
-        return after
-
-    def _placed(self, rows: list[int], drawn: Collection[int] = ()) -> list[Frame]:
-        """The boxes of a section: one head's, or those before or after the heads."""
-        place: dict[int, Frame] = {}
-        lanes = 0
-        several = sum(not (set(self._reach(row, rows)) & set(rows)) for row in rows)
-        for row in rows:
-            inputs = () if row in drawn else self._reach(row, rows)
-            within = [place[i] for i in inputs if i in place]
-            if within:
-                first, last = min(b.lane for b in within), max(b.lane for b in within)
-                layer = 1 + max(b.layer for b in within)
-            else:
-                first = last = lanes if several > 1 else 1.0
-                lanes, layer = lanes + 1, 0
-            joins = isinstance(self.rows[row].step.op, Join) and not self.given(row)
-            if joins and not within:
-                first, last = 0.0, 2.0
-            while any(b.layer == layer and b.first < last + 1 and first < b.last + 1 for b in place.values()):
-                layer += 1  # another box stands there
-            outside = tuple(i for i in inputs if i not in place)
-            look = "elsewhere" if row in drawn else "source" if self.given(row) else "plain"
-            label = self.rows[row].name.maths if row in drawn else self._label(row, rows)
-            place[row] = Frame(
-                row, None if look == "source" else label, first, last, layer, inputs, outside, look, joins
-            )
-        return list(place.values())
-
-    def _reach(self, row: int, rows: list[int]) -> tuple[int, ...]:
-        """A box's inputs; through steps of its own head that the section leaves out."""
-        found: list[int] = []
-        for source in self.inputs(row):
-            skipped = source not in rows and None not in (self.rows[source].head, self.rows[row].head)
-            found += self._reach(source, rows) if skipped and self.inputs(source) else [source]
-        return tuple(dict.fromkeys(found))
-
-    def _label(self, row: int, rows: list[int]) -> Maths:
+    def _label(self, row: int) -> Maths:
         equation = self.rows[row]
         op = equation.step.op
-        if self.given(row):
-            return equation.name.maths
         parameters = [self.rows[s].name.maths for s in self.sources[row] if self.parameter(s)]
         if isinstance(op, MatMul) and parameters:
             return parameters[0]
         if isinstance(op, Add) and parameters:
             return Row((Sign("+"), parameters[0]))
-        if isinstance(op, Divide) and all(i in rows for i in self.inputs(row)):
+        if isinstance(op, Divide) and all(i in self.shown for i in self.inputs(row)):
             return Row((Sign("÷"), divisor(op)))
         if isinstance(op, Softmax):
             return Letter("softmax")
@@ -217,20 +284,33 @@ class Arrangement:
             return Words(part(equation))
         if isinstance(op, Join) and len(equation.operands) > FEW:
             return _shortened([operand.name.maths for operand in equation.operands])
-        return self._composed(row, rows)
+        return self._composed(row)
 
-    def _composed(self, row: int, rows: list[int]) -> Maths:
-        """A formula in names that the section shows: steps it leaves out are written into it."""
+    def _composed(self, row: int) -> Maths:
+        """A formula in names that the picture shows: steps it leaves out are written into it."""
         equation = self.rows[row]
         operands = []
         for source, operand in zip(self.sources[row], equation.operands, strict=True):
             inner = self.rows[source]
-            hidden = source not in rows and inner.head == equation.head and inner.head is not None
+            hidden = source not in self.shown and inner.head == equation.head and inner.head in self.folded
             written = hidden and not self.given(source) and not inner.name.transposed
-            operands.append(self._composed(source, rows) if written else operand.name.maths)
+            operands.append(self._composed(source) if written else operand.name.maths)
         return formula(equation, tuple(operands))
 
 
 def _shortened(parts: list[Maths]) -> Maths:
     """[head_1 | head_2], or of many the first and the last."""
     return side_by_side(tuple(parts) if len(parts) <= FEW else (parts[0], _DOTS, parts[-1]))
+
+
+def _levels(cards: list[Card], wide: bool) -> list[tuple[Block, ...]]:
+    """Cards side by side or under one another; under one another in any case where one rests on another."""
+    if not wide:
+        return [(card,) for card in cards]
+    levels: list[list[Card]] = []
+    for card in cards:
+        resting = [i for i, level in enumerate(levels) if any(makes(other) & reads(card) for other in level)]
+        place = max(resting, default=-1) + 1
+        levels += [[]] if place == len(levels) else []
+        levels[place].append(card)
+    return [tuple(level) for level in levels]

@@ -1,9 +1,9 @@
-"""A drawing: boxes, arrows and labels, written out as SVG. Lines take the colour of the text around them."""
+"""A drawing: boxes, lines and labels as data, which every format writes in its own way."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass, field, replace
 
+from headwork.graph import Head
 from headwork.inline import inline
 from headwork.maths import (
     Above,
@@ -22,18 +22,72 @@ from headwork.maths import (
     Words,
 )
 
-FONT = "New Computer Modern, Latin Modern Roman, STIX Two Text, Cambria, Georgia, serif"
-SIZE = 13.0
+SIZE, SMALL = 13.0, 11.0
 SCRIPT = 0.72  # size of a subscript, as part of what it stands below
-_DARK = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#ececec}}</style>"
-LOOKS = {
-    "plain": 'rx="3" fill="currentColor" fill-opacity="0.07" stroke="currentColor" stroke-width="1"',
-    "source": 'rx="10" fill="none" stroke="currentColor" stroke-width="1.4"',
-    "card": 'rx="8" fill="none" stroke="currentColor" stroke-opacity="0.35" stroke-width="1" stroke-dasharray="4 3"',
-    "elsewhere": 'rx="10" fill="none" stroke="currentColor" stroke-width="1" stroke-dasharray="3 2"',
-}
 
 Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Of:
+    """Which step a shape belongs to."""
+
+    role: str
+    head: Head = None
+
+
+@dataclass(frozen=True)
+class Rect:
+    """A box. Its look is "plain", "source", "elsewhere", "card", "cell" (shaded by its share) or "hidden"."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    look: str = "plain"
+    colour: str = ""  # a family of roles; ink without it
+    of: Of | None = None
+    share: float = 0.0
+
+    def moved(self, x: float, y: float) -> "Rect":
+        return replace(self, x=self.x + x, y=self.y + y)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through these points; an arrow where it has a head."""
+
+    points: tuple[Point, ...]
+    head: bool = False
+    colour: str = ""
+    dashed: bool = False
+
+    def moved(self, x: float, y: float) -> "Line":
+        return replace(self, points=tuple((a + x, b + y) for a, b in self.points))
+
+
+@dataclass(frozen=True)
+class Label:
+    """A formula on its base line."""
+
+    maths: Maths
+    x: float
+    y: float
+    anchor: str = "middle"  # or "start", "end"
+    size: float = SIZE
+    colour: str = ""
+    of: Of | None = None
+    turned: bool = False  # read from the bottom up
+
+    def moved(self, x: float, y: float) -> "Label":
+        return replace(self, x=self.x + x, y=self.y + y)
+
+    @property
+    def left(self) -> float:
+        return self.x - label_width(self.maths, self.size) * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
+
+
+Shape = Rect | Line | Label
 
 
 @dataclass
@@ -43,42 +97,8 @@ class Drawing:
     title: str
     words: str
     width: float
-    height: float = 0.0
-    shapes: list[str] = field(default_factory=list)
-
-    def box(self, x: float, y: float, width: float, height: float, *, look: str = "plain") -> None:
-        self.shapes.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {LOOKS[look]}/>')
-
-    def shade(self, x: float, y: float, side: float, share: float) -> None:
-        """A square, the fuller the larger the share from 0 to 1."""
-        self.shapes.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" fill="#2563c9" '
-            f'fill-opacity="{0.04 + 0.9 * share:.3f}" stroke="currentColor" stroke-opacity="0.4" stroke-width="0.6"/>'
-        )
-
-    def line(self, *points: Point, head: bool = False) -> None:
-        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-        self.shapes.append(f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.1"/>')
-        if head:
-            x, y = points[-1]
-            self.shapes.append(f'<path d="M{x - 3.5:.1f} {y - 6:.1f}h7l-3.5 6z" fill="currentColor"/>')
-
-    def label(self, maths: Maths, x: float, y: float, *, anchor: str = "middle", size: float = SIZE) -> None:
-        """A formula on its base line."""
-        self.shapes.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:.1f}" fill="currentColor">'
-            f"{_runs(maths, size)}</text>"
-        )
-
-    def svg(self, *, alone: bool = False) -> str:
-        """The drawing as SVG; `alone` when it is a file and has no page to take its colour from."""
-        shapes = "\n".join(self.shapes)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} {self.height:.0f}" '
-            f'width="{self.width:.0f}" height="{self.height:.0f}" role="img" font-family="{FONT}">'
-            f"<title>{escape(self.title)}</title><desc>{escape(self.words)}</desc>"
-            f"{_DARK if alone else ''}\n{shapes}\n</svg>"
-        )
+    height: float
+    shapes: list[Shape] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -91,21 +111,18 @@ class Run:
     slanted: bool = False
 
 
+NARROW, WIDE = "fijlrtI,.·|()[]/′:; ", "mwMW…—"
+
+
 def label_width(maths: Maths, size: float = SIZE) -> float:
-    """About how wide a label is."""
-    return sum(len(run.text) * run.scale for run in runs(maths)) * size * 0.52
+    """About how wide a label is, rather too much than too little."""
+    return sum(run.scale * sum(map(_advance, run.text)) for run in runs(maths)) * size
 
 
-def _runs(maths: Maths, size: float) -> str:
-    """Runs as SVG: each moves the base line from where the one before left it."""
-    written, at = [], 0.0
-    for run in runs(maths):
-        move = f' dy="{(at - run.rise) * size:.1f}"' if run.rise != at else ""
-        scale = f' font-size="{run.scale * size:.1f}"' if run.scale != 1 else ""
-        slanted = ' font-style="italic"' if run.slanted else ""
-        at = run.rise
-        written.append(f"<tspan{move}{scale}{slanted}>{escape(run.text)}</tspan>")
-    return "".join(written)
+def _advance(character: str) -> float:
+    if character in NARROW:
+        return 0.36
+    return 0.9 if character in WIDE else 0.76 if character.isupper() else 0.58
 
 
 def runs(maths: Maths, rise: float = 0.0, scale: float = 1.0) -> Iterator[Run]:

@@ -10,6 +10,7 @@ from headwork.maths import Prose
 from headwork.render import blocks as b
 from headwork.render.colours import style_sheet
 from headwork.render.mathml import mathml, spot_id
+from headwork.render.svg import svg
 
 LAYOUT = {"pointing": True}  # a page scrolls, so there is room
 
@@ -112,15 +113,15 @@ def _table(table: b.Table) -> str:
 
 
 def _picture(picture: b.Picture) -> str:
-    from headwork.render.diagram import draw
+    from headwork.render.diagram import fitting
 
-    return f'<figure class="picture">{draw(picture.diagram).svg()}</figure>'
+    return f'<figure class="picture">{svg(fitting(picture.diagram))}</figure>'
 
 
 def _heat(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f'<figure class="heat">{heat_map(heat.equation, heat.first_index).svg()}</figure>'
+    return f'<figure class="heat">{svg(heat_map(heat.equation, heat.first_index))}</figure>'
 
 
 def _marked(marked: b.Marked) -> str:

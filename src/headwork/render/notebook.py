@@ -18,6 +18,7 @@ from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
 from headwork.render.drawing import Drawing
 from headwork.render.markdown import LAYOUT, block_markdown, escaped, for_notebooks
 from headwork.render.page import layout_of, problem_blocks
+from headwork.render.svg import svg
 from headwork.sheets.save import number_text
 from headwork.working import Equation, Operand, ProblemWorking, Working
 
@@ -81,9 +82,9 @@ def _worked(problem: ProblemWorking) -> bool:
 def _markdown(block: Block) -> str:
     """GitHub's Markdown, with formulas as notebooks have them and pictures in place."""
     if isinstance(block, Picture):
-        from headwork.render.diagram import draw
+        from headwork.render.diagram import fitting
 
-        return _image(draw(block.diagram))
+        return _image(fitting(block.diagram))
     if isinstance(block, Heat):
         from headwork.render.heat import heat_map
 
@@ -92,7 +93,7 @@ def _markdown(block: Block) -> str:
 
 
 def _image(drawing: Drawing) -> str:
-    data = b64encode(drawing.svg(alone=True).encode()).decode()
+    data = b64encode(svg(drawing, "light").encode()).decode()
     return f"![{escaped(drawing.words)}](data:image/svg+xml;base64,{data})"
 
 

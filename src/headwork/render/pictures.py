@@ -1,40 +1,43 @@
-"""The diagram of a working on its own, as SVG or PNG."""
+"""The diagram of a working on its own: SVG, PNG or PDF."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from headwork.errors import HeadworkError
+from headwork.render.colours import THEMES
 from headwork.render.diagram import draw
+from headwork.render.drawing import Drawing
 from headwork.render.save import write
+from headwork.render.svg import svg
 from headwork.working import Diagram, Working
+
+ENDINGS = (".svg", ".png", ".pdf")
 
 
 def working_svg(working: Working) -> str:
-    return diagram_svg(asked_picture(working))
+    return _written(draw(asked_picture(working)), ".svg", "light").decode()
 
 
 def working_png(working: Working) -> bytes:
-    return diagram_png(asked_picture(working))
+    return _written(draw(asked_picture(working)), ".png", "light")
 
 
-def diagram_svg(diagram: Diagram) -> str:
-    """A file of its own, legible on light and on dark."""
-    return draw(diagram).svg(alone=True) + "\n"
-
-
-def diagram_png(diagram: Diagram) -> bytes:
-    from headwork.render.typst import drawing_png
-
-    return drawing_png(draw(diagram))
-
-
-def save_diagram(diagram: Diagram, path: str | Path) -> None:
-    """The picture into a file, .svg or .png."""
-    forms: dict[str, Callable[[Diagram], str | bytes]] = {".svg": diagram_svg, ".png": diagram_png}
+def save_diagram(diagram: Diagram, path: str | Path, *, wide: bool = False, theme: str = "light") -> None:
+    """The picture into a file, .svg, .png or .pdf, in the colours of a theme."""
     ending = Path(path).suffix.lower()
-    if ending not in forms:
-        raise HeadworkError(f"{path}: a picture is written as .svg or .png")
-    write(path, [forms[ending](diagram)])
+    if ending not in ENDINGS:
+        raise HeadworkError(f"{path}: a picture is written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    if theme not in THEMES:
+        raise HeadworkError(f"there is no theme '{theme}'; choose {' or '.join(THEMES)}")
+    write(path, [_written(draw(diagram, wide=wide), ending, theme)])
+
+
+def _written(drawing: Drawing, ending: str, theme: str) -> bytes:
+    """A file of its own, with paper of its own: it looks the same on whatever it is laid."""
+    if ending == ".svg":
+        return f"{svg(drawing, theme)}\n".encode()
+    from headwork.render.typst import drawing_file
+
+    return drawing_file(drawing, ending[1:], theme)
 
 
 def asked_picture(working: Working) -> Diagram:

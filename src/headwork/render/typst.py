@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwork.maths import Prose
 from headwork.render import blocks as b
 from headwork.render.colours import FAMILIES, LIGHT, VERDICTS
+from headwork.render.svg import svg
 from headwork.render.typst_maths import joined, string, typst_maths
 
 if TYPE_CHECKING:
@@ -64,21 +65,22 @@ def _block(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
-def drawing_typst(drawing: Drawing) -> str:
+def drawing_typst(drawing: Drawing, theme: str = "light") -> str:
     """A drawing with its text alternative."""
     return (
-        f'#image(bytes({string(drawing.svg())}), format: "svg", width: {drawing.width * PIXEL:.1f}pt, '
+        f'#image(bytes({string(svg(drawing, theme))}), format: "svg", width: {drawing.width * PIXEL:.1f}pt, '
         f"alt: {string(drawing.words)})"
     )
 
 
-def drawing_png(drawing: Drawing, scale: float = 2.0) -> bytes:
-    """A drawing alone, as a picture of `scale` pixels to its unit."""
+def drawing_file(drawing: Drawing, format: str, theme: str = "light", scale: float = 2.0) -> bytes:
+    """A drawing alone: as PDF, or as PNG of `scale` pixels to its unit."""
     source = (
-        "#set page(width: auto, height: auto, margin: 0pt, fill: white)\n"
-        '#set text(font: "New Computer Modern")\n' + drawing_typst(drawing)
+        "#set page(width: auto, height: auto, margin: 0pt)\n"
+        f"#set document(title: {string(drawing.title)})\n"
+        '#set text(font: "New Computer Modern")\n' + drawing_typst(drawing, theme)
     )
-    return compiled(source, "png", ppi=72 / PIXEL * scale)
+    return compiled(source, format, ppi=72 / PIXEL * scale if format == "png" else None)
 
 
 def _text(text: str) -> str:
@@ -133,9 +135,9 @@ def _table(table: b.Table) -> str:
 
 
 def _picture(picture: b.Picture) -> str:
-    from headwork.render.diagram import draw
+    from headwork.render.diagram import fitting
 
-    return f"#align(center, block(breakable: false)[{drawing_typst(draw(picture.diagram))}])"
+    return f"#align(center, block(breakable: false)[{drawing_typst(fitting(picture.diagram))}])"
 
 
 def _heat(heat: b.Heat) -> str:
