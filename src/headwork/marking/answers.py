@@ -6,13 +6,14 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.handed_in import read_handed_in
+from headwork.marking.link import from_link, is_link
 from headwork.marking.one_file import LARGEST_FILE, READERS, from_bytes, from_table
 from headwork.marking.one_file import Answers as Answers
 from headwork.marking.rows import read_rows
 from headwork.sheets.sheet import Sheet
 
 SUFFIXES = (*READERS, ".csv")
-_OFFER = "a .toml, .json, .ipynb or .csv file, or a folder or zip of such"
+_OFFER = "a .toml, .json, .ipynb or .csv file, a folder or zip of such, or a link from the bench"
 
 
 def one_student(source: Answers | Mapping[str, Any] | str | Path) -> Answers:
@@ -37,7 +38,11 @@ def _first_two(students: Iterable[Answers]) -> Iterator[Answers]:
 
 
 def read_answers(path: Path, sheet: Sheet | None = None) -> Iterator[Answers]:
-    """Every student in a file, or in a folder or zip of files, one at a time. Moodle's responses need the sheet."""
+    """Every student in a file, in a folder or zip of files, or in a link of the bench, one at a time. Moodle's
+    responses need the sheet."""
+    if is_link(str(path)):
+        yield from_link(str(path))
+        return
     if not path.exists():
         raise HeadworkError(f"there is no file '{path}' of answers; give {_OFFER}")
     suffix = path.suffix.lower()

@@ -113,7 +113,7 @@ def _drawn(plan: Plan, generator: Random) -> Problem | None:
     if given is None:
         return None
     problem = _problem(plan, given)
-    return problem if _comfortable(Ready(problem)) else None
+    return problem if comfortable(Ready(problem)) else None
 
 
 def _bare(plan: Plan, generator: Random) -> dict[Key, Matrix]:
@@ -139,7 +139,7 @@ def _projected(plan: Plan, generator: Random) -> dict[Key, Matrix] | None:
             given |= {(role, number): matrix for number, matrix in enumerate(each)}
         else:
             given[role, None] = tuple(sum(rows, ()) for rows in zip(*each, strict=True))
-    given["W_O", None] = _sparse(plan.d_model, plan.d_model, generator)
+    given["W_O", None] = sparse(plan.d_model, plan.d_model, generator)
     if plan.biases:
         given["b_O", None] = _matrix(1, plan.d_model, ENTRIES, generator)
     return given
@@ -148,17 +148,17 @@ def _projected(plan: Plan, generator: Random) -> dict[Key, Matrix] | None:
 def _head(plan: Plan, X: Matrix, generator: Random) -> dict[str, Matrix] | None:
     """One head's projections whose weights are neither flat nor saturated."""
     for _ in range(200):
-        head = {role: _sparse(plan.d_model, plan.d_k, generator) for role in ("W_Q", "W_K", "W_V")}
+        head = {role: sparse(plan.d_model, plan.d_k, generator) for role in ("W_Q", "W_K", "W_V")}
         if plan.biases:
             head |= {role: _matrix(1, plan.d_k, ENTRIES, generator) for role in ("b_Q", "b_K", "b_V")}
         one = Plan("single_head", plan.tokens, 1, plan.d_model, plan.mask, plan.biases, plan.places)
         given: dict[Key, Matrix] = {("X", None): X, **{(role, None): matrix for role, matrix in head.items()}}
-        if _comfortable(Ready(_problem(one, given))):
+        if comfortable(Ready(_problem(one, given))):
             return head
     return None
 
 
-def _comfortable(ready: Ready) -> bool:
+def comfortable(ready: Ready) -> bool:
     """Small numbers, and every softmax row with a favourite that is not a certainty."""
     for step, value in floats(ready.last, float_handed(ready.handed)).items():
         largest = {"Q": PENCIL, "K": PENCIL, "V": PENCIL, "scores": PENCIL_SCORES}.get(step.role)
@@ -181,7 +181,7 @@ def _matrix(rows: int, columns: int, entries: tuple[int, ...], generator: Random
     return tuple(tuple(Fraction(generator.choice(entries)) for _ in range(columns)) for _ in range(rows))
 
 
-def _sparse(rows: int, columns: int, generator: Random) -> Matrix:
+def sparse(rows: int, columns: int, generator: Random) -> Matrix:
     """In every column two entries that are not 0 (one, where there is one row), so every sheet costs the same."""
     drawn = []
     for _ in range(columns):

@@ -18,12 +18,12 @@ TOO_LONG = (
 def _answer_all(pipe: Connection) -> None:
     from headwork.web.ask import answer
 
-    pipe.send("ready")
     try:
+        pipe.send("ready")
         while True:
             pipe.send(answer(pipe.recv()))
-    except (EOFError, KeyboardInterrupt):
-        return
+    except (EOFError, OSError, KeyboardInterrupt):
+        return  # nobody asks any more
 
 
 class Answering:

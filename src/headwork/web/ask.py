@@ -12,19 +12,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwork.errors import HeadworkError
+from headwork.marking.mark import Marker
 from headwork.sheets.load import LARGEST_FILE, parse_sheet
 from headwork.sheets.shelf import built_in, summaries, text_of
-from headwork.web.building import made
+from headwork.web.building import another, made
+from headwork.web.hints import hint
+from headwork.web.out import taken
 from headwork.web.page import Page
 from headwork.web.pasting import pasted
 from headwork.web.pointing import entry
+from headwork.web.practice import marked, practice, practised
 from headwork.web.resizing import laid, resized
 from headwork.web.switching import switched
 from headwork.web.tables import CellErrors, Table, matrices, sheet_of, table_of
+from headwork.web.whatif import mistakes, what_if
 
 LONGEST = 2_000_000  # characters of a request
 KEPT = 4  # pages
 _pages: OrderedDict[str, Page] = OrderedDict()
+_markers: dict[str, Marker] = {}
 
 
 def answer(request: str) -> str:
@@ -154,6 +160,30 @@ def _switch(request: Mapping[str, Any]) -> dict[str, Any]:
     return shown(table, request)
 
 
+def _what_if(request: Mapping[str, Any]) -> dict[str, Any]:
+    page, number = page_of(request), int(request["problem"])
+    return {"html": what_if(page, number, str(request["tag"]), int(request.get("way", 0)))}
+
+
+def _practice(request: Mapping[str, Any]) -> dict[str, Any]:
+    return practice(page_of(request), bool(request.get("every")), int(request.get("worked", 0)))
+
+
+def _mark(request: Mapping[str, Any]) -> dict[str, Any]:
+    page, every = page_of(request), bool(request.get("every"))
+    key = _key(request["table"], every)
+    if key not in _markers:
+        _markers.clear()  # one at a time is practised
+        _markers[key] = Marker(practised(page, every))
+    return marked(page, _markers[key], request["answers"])
+
+
+def _hint(request: Mapping[str, Any]) -> dict[str, Any]:
+    place = (int(request["row"]), int(request["column"]))
+    page, number = page_of(request), int(request["problem"])
+    return {"html": hint(page, number, str(request["part"]), str(request["name"]), place, int(request["level"]))}
+
+
 ANSWERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "sheets": _sheets,
     "open": _open,
@@ -164,5 +194,12 @@ ANSWERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "lay": _lay,
     "resize": _resize,
     "switch": _switch,
+    "mistakes": lambda request: {"mistakes": mistakes(page_of(request), int(request["problem"]))},
+    "whatif": _what_if,
+    "practice": _practice,
+    "mark": _mark,
+    "hint": _hint,
+    "out": lambda request: {"text": taken(page_of(request), str(request["form"]))},
+    "another": lambda request: {"table": table_of(another(sheet_of(request["table"]), int(request["seed"])))},
     "new": lambda request: shown(table_of(made(request)), request),
 }

@@ -12,7 +12,7 @@ from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, formula_named
 from headwork.graph import in_order, read
-from headwork.mistakes.make import Plan, new_sheet, usual_parts
+from headwork.mistakes.make import Plan, comfortable, new_sheet, sparse, usual_parts
 from headwork.numbers.closed import Closed
 from headwork.ops import Given
 from headwork.readings.exact import EXACT, Hidden, Matrix
@@ -21,6 +21,7 @@ from headwork.sheets.sheet import Key, Problem, Sheet
 from headwork.sheets.sizes import PATTERNS
 
 SMALL = (-1, 0, 1, 1, 2)
+MOST_DRAWS = 300
 LARGEST = {"tokens": 12, "heads": 8, "d_model": 48}
 Fill = Callable[[Key, int, int], Matrix]
 
@@ -56,6 +57,34 @@ def made(asked: Mapping[str, Any]) -> Sheet:
     problem = of_sizes(plain, sizes, zeros if fill == "zeros" else seeded(seed))
     title = f"{heads} heads, {tokens} tokens" if heads > 1 else f"One head, {tokens} tokens"
     return Sheet(title, (replace(problem, title=title),))
+
+
+def another(sheet: Sheet, seed: int) -> Sheet:
+    """The same questions with other numbers: drawn until they are small and no softmax is flat or saturated."""
+    generator = Random(f"headwork another {seed}")
+    return replace(sheet, problems=tuple(_redrawn(problem, generator) for problem in sheet.problems))
+
+
+def _redrawn(problem: Problem, generator: Random) -> Problem:
+    if not problem.given:
+        return problem
+    ready, drawn = Ready(problem), problem
+    for _ in range(MOST_DRAWS):
+        given = {key: _drawn(key[0], matrix, generator) for key, matrix in problem.given.items()}
+        drawn = replace(problem, given=given)
+        try:
+            if comfortable(ready.again(drawn)):
+                return drawn
+        except HeadworkError:
+            return drawn  # not everything is given, so that nothing can be said of its softmax
+    return drawn
+
+
+def _drawn(role: str, matrix: Matrix, generator: Random) -> Matrix:
+    rows, columns = len(matrix), len(matrix[0])
+    if role.startswith("W_"):
+        return sparse(rows, columns, generator)
+    return tuple(tuple(Fraction(generator.choice(SMALL)) for _ in range(columns)) for _ in range(rows))
 
 
 def _size(asked: Mapping[str, Any], key: str, most: int) -> int:

@@ -7,22 +7,33 @@ from headwork.maths import Maths
 from headwork.render.mathml import mathml
 
 
-def grid(name: Maths, called: str, rows: Sequence[Sequence[str]], about: Mapping[str, object]) -> str:
-    """A name, "=", and an input for every entry. `about` are the data attributes by which it is found."""
+def grid(
+    name: Maths,
+    called: str,
+    rows: Sequence[Sequence[str]],
+    about: Mapping[str, object],
+    *,
+    corner: tuple[int, int] = (0, 0),
+    locked: bool = False,
+) -> str:
+    """A name, "=", and an input for every entry. `about` are the data attributes by which it is found; `corner` is the
+    row and column of the first entry; what is `locked` can be read and not changed."""
     data = "".join(f' data-{key}="{escape(str("" if value is None else value))}"' for key, value in about.items())
-    label = escape(called)
-    body = "".join(
-        "<tr>" + "".join(_cell(label, text, i, j) for j, text in enumerate(row)) + "</tr>" for i, row in enumerate(rows)
-    )
+    label, close = escape(called), " readonly></td>" if locked else "></td>"
+    body = ""
+    for i, row in enumerate(rows):
+        cells = (_cell(label, text, i, j, corner) + close for j, text in enumerate(row))
+        body += f"<tr>{''.join(cells)}</tr>"
     return (
         f'<div class="matrix"><span class="name">{mathml(name)}<span aria-hidden="true"> =</span></span>'
         f'<table class="cells" role="grid" aria-label="{label}"{data}><tbody>{body}</tbody></table></div>'
     )
 
 
-def _cell(label: str, text: str, i: int, j: int) -> str:
-    size = max(2, len(text))
+def _cell(label: str, text: str, i: int, j: int, corner: tuple[int, int]) -> str:
+    """Up to where its tag is closed."""
     return (
-        f'<td role="gridcell"><input data-row="{i}" data-column="{j}" value="{escape(text)}" size="{size}" '
-        f'aria-label="{label}, row {i + 1}, column {j + 1}" autocomplete="off" spellcheck="false"></td>'
+        f'<td role="gridcell"><input data-row="{i + corner[0]}" data-column="{j + corner[1]}" value="{escape(text)}" '
+        f'size="{max(2, len(text))}" aria-label="{label}, row {i + 1}, column {j + 1}" autocomplete="off" '
+        'spellcheck="false"'
     )

@@ -14,7 +14,8 @@ from headwork import working as w
 from headwork.graph import Step
 from headwork.readings.exact import Hidden
 from headwork.render import blocks as b
-from headwork.render.html import block_html
+from headwork.render.colours import style_sheet
+from headwork.render.html import block_html, static
 from headwork.render.layout import Layout, numbered
 from headwork.render.page import layout_of, line_blocks, names_on
 from headwork.render.prose import read_prose
@@ -110,7 +111,7 @@ class Page:
         made.append(f'<details class="settings"><summary>Switches</summary>{switches(ready, number)}</details>')
         if worked.problem.text:
             made.append(block_html(b.Paragraph(read_prose(worked.problem.text, names))))
-        made += ['<div class="beside"><div class="start">', self._givens(number)]
+        made += ['<div class="beside"><div class="start">', self.givens(number)]
         if worked.picture:
             made.append(block_html(b.Picture(worked.picture, asked=False)))
         made.append('</div><div class="parts">')
@@ -128,8 +129,9 @@ class Page:
             made.append("</article>")
         return "\n".join([*made, "</div></div></section>"])
 
-    def _givens(self, number: int) -> str:
-        made = self._grids(number, self.table["problem"][number].get("given", {}), None)
+    def givens(self, number: int, *, locked: bool = False) -> str:
+        """What a problem gives, as grids."""
+        made = self._grids(number, self.table["problem"][number].get("given", {}), None, locked)
         mask = self.ready[number].problem.mask
         if not isinstance(mask, str | EachHead):
             rows = "".join(
@@ -142,7 +144,7 @@ class Page:
             )
         return f'<div class="givens" aria-label="What is given" role="group">{made}</div>'
 
-    def _grids(self, number: int, given: Table, part: str | None) -> str:
+    def _grids(self, number: int, given: Table, part: str | None, locked: bool = False) -> str:
         problem = self.sheet.problems[number]
         found = problem.given if part is None else next(p.given for p in problem.parts if p.label == part)
         names = {given_name(key, problem.notation.first_index): key for key in found}
@@ -151,7 +153,7 @@ class Page:
             role, head = names[name]
             called = problem.notation.of_role(role, head)
             about = {"problem": number, "part": part, "name": name, "role": role, "head": head}
-            made.append(grid(called.maths, str(called), rows, about))
+            made.append(grid(called.maths, str(called), rows, about, locked=locked))
         return "".join(made)
 
 
@@ -191,7 +193,7 @@ def assets() -> dict[str, bytes]:
     """Every file of the page but index.html, by name: its own, and the style that all pages of headwork have."""
     own = resources.files("headwork.web") / "static"
     found = {file.name: file.read_bytes() for file in own.iterdir() if file.name != "index.html"}
-    return {**found, "page.css": (resources.files("headwork.render") / "static" / "page.css").read_bytes()}
+    return {**found, "page.css": (style_sheet() + static("page.css")).encode()}
 
 
 def document(table: Table, name: str, head: str = "") -> str:

@@ -74,11 +74,18 @@ class _Visit(BaseHTTPRequestHandler):
             self._send(400, "text/plain", b"JSON to /ask is answered, nothing else")
             return
         if int(length) > 4 * LONGEST:
-            self.close_connection = True
+            self._pass_over(int(length))
             self._send(413, "application/json", _said("the request is too long; make the sheet smaller"))
             return
         request = self.rfile.read(int(length)).decode("utf-8", "replace")
         self._send(200, "application/json", self.server.answering.ask(request).encode())
+
+    def _pass_over(self, length: int) -> None:
+        """Let the sender finish, so that it hears the answer; not for ever."""
+        self.close_connection = True
+        left = min(length, 16 * LONGEST)
+        while left > 0 and (piece := self.rfile.read(min(left, 1 << 16))):
+            left -= len(piece)
 
     def _ours(self) -> bool:
         """Whether the request means this server, and comes from a page of it or from no page."""

@@ -5,6 +5,8 @@ import { listen as listenToGrids, findCell } from "./grid.js";
 import { listen as listenToPointing } from "./point.js";
 import { listen as listenToFigure } from "./figure.js";
 import { listen as listenToSwitches } from "./switches.js";
+import { listen as listenToModes } from "./modes.js";
+import { listen as listenToOut } from "./out.js";
 import { readLink, writeLink } from "./state.js";
 import { patch } from "./patch.js";
 
@@ -160,6 +162,13 @@ class Bench extends EventTarget {
     again?.focus();
   }
 
+  // What a link asks for; one that was handed in opens with its answers.
+  async arrive(asked) {
+    const reply = await this.whole(asked);
+    if (!reply.error && this.handedIn) this.dispatchEvent(new CustomEvent("handed-in"));
+    if (reply.error && !this.view.querySelector(".problem")) this.dispatchEvent(new CustomEvent("replaced"));
+  }
+
   async start() {
     const first = JSON.parse(document.getElementById("first")?.textContent ?? "null");
     if (first) {
@@ -168,7 +177,7 @@ class Bench extends EventTarget {
       this.name = first.name;
     }
     const asked = await readLink(location.hash, this);
-    if (asked) await this.whole(asked);
+    if (asked) await this.arrive(asked);
     else this.dispatchEvent(new CustomEvent("replaced"));
     const { sheets = [] } = await this.ask({ do: "sheets" });
     this.dispatchEvent(new CustomEvent("sheets", { detail: sheets }));
@@ -186,13 +195,13 @@ function place(element) {
 }
 
 const bench = new Bench();
-for (const listen of [listenToGrids, listenToPointing, listenToFigure, listenToSwitches]) {
+for (const listen of [listenToGrids, listenToPointing, listenToFigure, listenToSwitches, listenToModes, listenToOut]) {
   listen(bench);
 }
 document.getElementById("undo").addEventListener("click", () => bench.undo());
 document.getElementById("redo").addEventListener("click", () => bench.redo());
 window.addEventListener("hashchange", async () => {
   const asked = await readLink(location.hash, bench);
-  if (asked) bench.whole(asked);
+  if (asked) bench.arrive(asked);
 });
 bench.start();

@@ -84,6 +84,7 @@ function down(input) {
 function pressed(event, bench) {
   const input = event.target;
   const command = event.ctrlKey || event.metaKey;
+  if (command && input.closest?.("[data-practice], dialog")) return;
   if (command && event.key.toLowerCase() === "z") {
     event.preventDefault();
     if (event.shiftKey) bench.redo();

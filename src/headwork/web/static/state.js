@@ -38,10 +38,12 @@ export async function readLink(hash, bench) {
   const fields = new URLSearchParams(hash.slice(1));
   if (hash === bench.link) return null;
   if (fields.has("sheet")) return { do: "open", name: fields.get("sheet") };
-  if (!fields.has("state")) return null;
+  const packed = fields.get("state") ?? fields.get("answers");
+  if (packed === null) return null;
   try {
-    const state = await unpack(fields.get("state"));
+    const state = await unpack(packed);
     bench.exact = state.exact === true;
+    bench.handedIn = fields.has("answers") ? state.answers : null;
     document.getElementById("exact").checked = bench.exact;
     return { do: "show", table: state.table };
   } catch (error) {

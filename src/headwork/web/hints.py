@@ -1,0 +1,96 @@
+"""Hints in steps: the formula, then the row and the column, then the arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headwork import ops
+from headwork.errors import HeadworkError
+from headwork.graph import Step
+from headwork.maths import Row, Sign
+from headwork.readings.entries import origin
+from headwork.readings.exact import Matrix
+from headwork.render.arithmetic import arithmetic_display
+from headwork.render.blocks import How
+from headwork.render.cells import Style, grid
+from headwork.render.equations import shape_remark
+from headwork.render.formula import formula
+from headwork.render.html import how_html
+from headwork.render.mathml import mathml
+from headwork.sheets.ready import Ready
+from headwork.web.page import Page
+from headwork.working import Equation, arithmetic
+
+
+def hint(page: Page, number: int, label: str, name: str, place: tuple[int, int], level: int) -> str:
+    """A hint for the entry in this row and column of the step, counted from 0: level 1, 2 or 3."""
+    ready = page.ready[number]
+    part = next((p for p in ready.problem.parts if p.label == label), None)
+    if part is None:
+        raise HeadworkError(f"there is no part '{label[:40]}'")
+    (found, *_) = ready.find(name)
+    meaning = ready.truth(part)
+    rows, columns = len(meaning[found.step]), len(meaning[found.step][0])
+    if not (0 <= place[0] < rows and 0 <= place[1] < columns):
+        raise HeadworkError(f"{name} has no entry there")
+    equation = _equation(page, number, found.step)
+    if equation.given:
+        return "<p>This one is given: copy it.</p>"
+    return LEVELS[min(max(level, 1), 3)](ready, equation, place, meaning)
+
+
+def _equation(page: Page, number: int, step: Step) -> Equation:
+    for worked in page.worked[number].parts:
+        for equation in worked.steps:
+            if equation.step is step:
+                return equation
+    raise HeadworkError("there is no hint for this one")
+
+
+def _formula(ready: Ready, equation: Equation, place: tuple[int, int], meaning: Mapping[Step, Matrix]) -> str:
+    shown = Row((equation.name.maths, Sign("="), formula(equation)))
+    (_, shape, _) = shape_remark(equation)
+    assert not isinstance(shape, str)
+    return f'<p>{mathml(shown)} <span class="remark">({mathml(shape)})</span></p>'
+
+
+def _row_and_column(ready: Ready, equation: Equation, place: tuple[int, int], meaning: Mapping[Step, Matrix]) -> str:
+    row, column = place
+    first, step = ready.problem.notation.first_index, equation.step
+    style = Style(ready.problem.places)
+    names = [ready.problem.notation.of(source) for source in step.inputs]
+    if isinstance(step.op, ops.MatMul):
+        left, right = (meaning[source] for source in step.inputs)
+        across, down = grid((left[row],), style)[0], grid(tuple((r[column],) for r in right), style)[0]
+        words = f"row {row + first} of {mathml(names[0].maths)} and column {column + first} of {mathml(names[1].maths)}"
+        return f"<p>{words}: {mathml(Row((across, Sign('·'), down)))}, pair by pair, added up.</p>"
+    sources = {step.inputs[number]: None for number, _, _ in origin(step, row, column, meaning).places}
+    rows = [(ready.problem.notation.of(s).maths, _line(s, row, meaning, style)) for s in sources]
+    shown = (f"<p>row {row + first} of {mathml(name)}: {mathml(line)}</p>" for name, line in rows)
+    return "".join(shown) + f"<p>{SAY.get(type(step.op), '')}</p>"
+
+
+def _line(source: Step, row: int, meaning: Mapping[Step, Matrix], style: Style) -> Any:
+    matrix = meaning[source]
+    return grid((matrix[row % len(matrix)],), style)[0]
+
+
+def _arithmetic(ready: Ready, equation: Equation, place: tuple[int, int], meaning: Mapping[Step, Matrix]) -> str:
+    line = arithmetic(origin(equation.step, *place, meaning), ready.problem.notation)
+    return how_html(How(("", 0, 0), (), arithmetic_display(line, Style(ready.problem.places)).lines))
+
+
+SAY: Mapping[type[ops.Op], str] = {
+    ops.Divide: "Divide the entry in this place.",
+    ops.Softmax: "e to each of the row, and each over the sum of them all.",
+    ops.Add: "Add the entries in this place.",
+    ops.Join: "The heads stand side by side: find the one that this column belongs to.",
+    ops.Split: "Every head takes its own columns.",
+    ops.Exp: "e to the entry in this place.",
+    ops.Sums: "Add up the row.",
+    ops.DivideBy: "Divide the entry by its row's number.",
+    ops.Maxima: "The largest of the row.",
+    ops.Subtract: "Take the row's number off.",
+}
+LEVELS: Mapping[int, Callable[..., str]] = {1: _formula, 2: _row_and_column, 3: _arithmetic}
