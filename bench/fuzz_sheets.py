@@ -95,7 +95,9 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
             if draw.random() < 0.3:
                 flat = [drawn(1, columns)[0] for _ in range(number)]
                 given[f"b_{letter}"] = flat if each else drawn(1, width)[0]
-        given["W_O"] = drawn(heads * d_v, draw.randint(1, 4))
+        around = draw.choice(["none", "none", "residual", "post-norm", "pre-norm"])
+        given["W_O"] = drawn(heads * d_v, draw.randint(1, 4) if around == "none" else d_model)
+        given |= given_around(draw, around, d_model, drawn)
     else:
         given |= {"Q": drawn(tokens, d_k), "K": drawn(keys, d_k), "V": drawn(keys, d_v)}
     table: dict[str, Any] = {
@@ -105,8 +107,12 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
         "first_index": draw.randint(0, 1),
         "mask": mask(draw, tokens, keys),
         "given": given,
-        "part": parts(draw, projects),
+        "part": parts(draw, projects, around if projects else "none"),
     }
+    if projects:
+        table |= {"around": around}
+        if around.endswith("norm") and draw.random() < 0.5:
+            table["eps"] = draw.choice(["0.00001", 0, "1/3", "1e-40" if extreme else 1])
     if several:
         table |= {"heads": heads, "kv_heads": kv_heads}
     if not cross and draw.random() < 0.4:
@@ -167,18 +173,31 @@ def keys_of(table: Mapping[str, Any]) -> int:
     return len(past) + len(given.get("X") or given["Q"])
 
 
+def given_around(draw: Random, around: str, d_model: int, drawn: Callable[..., Any]) -> dict[str, Any]:
+    """A feed-forward layer, gains and biases, each now and then."""
+    given: dict[str, Any] = {}
+    if around != "none" and draw.random() < 0.5:
+        width = draw.randint(1, 4)
+        given = {"W_1": drawn(d_model, width), "b_1": drawn(1, width)[0], "W_2": drawn(width, d_model)}
+    if around.endswith("norm") and draw.random() < 0.5:
+        given |= {"gamma_1": drawn(1, d_model)[0], "beta_1": drawn(1, d_model)[0]}
+    return given
+
+
 def mask(draw: Random, tokens: int, keys: int) -> Any:
     rows = [[draw.choice([True, False]) for _ in range(keys)] for _ in range(tokens)]
     added = [[draw.choice([0, "-inf", -1]) for _ in range(keys)] for _ in range(tokens)]
     return draw.choice(["none", "none", rows, added, "causal" if tokens == keys else "none"])
 
 
-def parts(draw: Random, projects: bool) -> list[dict[str, Any]]:
+def parts(draw: Random, projects: bool, around: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for label in "abc"[: draw.randint(1, 3)]:
         kind = draw.choice(["value"] * 6 + ["shape", "count", "diagram", "explain"])
         find = draw.choice(
             [["output"], ["weights", "output"], ["scores"], ["weights"], ["Q", "K"] if projects else ["V"]]
+            + [["residual_1"]] * (around != "none")
+            + [["normed_1"], ["deviation_1", "normed_1[1,1]"]] * around.endswith("norm")
         )
         found.append(
             {"label": label, "kind": kind, "text": "Find Q_1 = [[1, 2]] and √2.", "find": find, "answer": "Yes."}

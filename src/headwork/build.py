@@ -1,12 +1,15 @@
 """A formula built from its sizes alone: every input it takes, in the right shape."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
+from headwork.around import block
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, Formula, Projection, Scale, cut, formula_named, given
 from headwork.graph import Head, Step
+from headwork.numbers.surd import Real
 from headwork.ops import Shape, Size
 from headwork.variations import PLAIN, Variations, varied
 
@@ -26,6 +29,7 @@ class Sizes:
     d_out: Size
     batch: Size | None = None
     past: Size = 0  # of the keys, those that earlier tokens left behind
+    d_ff: Size | None = None  # the width of a feed-forward layer
 
 
 def build(
@@ -39,9 +43,12 @@ def build(
     scale: Scale = SQRT_D_K,
     blocks: int | Sequence[int] = 1,
     how: Variations = PLAIN,
+    around: str = "none",
+    eps: Real = Fraction(0),
 ) -> Step:
-    """The last step of a formula, its inputs `Given` in these sizes. `biases` is any of "b_Q", "b_K", "b_V", "b_O".
+    """The last step of a formula, its inputs `Given` in these sizes.
 
+    `biases` is any of "b_Q", "b_K", "b_V", "b_O", and of what stands around attention "b_1", "gamma_1" and so on.
     `how` it is varied; `mask` is short for one mask for all heads.
     """
     chosen = formula_named(formula)
@@ -68,8 +75,32 @@ def build(
             raise HeadworkError(f"{formula} needs the number of keys; give it, such as keys = 8")
         inputs["blocks"] = cut(sizes.keys, blocks)
     how = replace(how, mask="one") if mask else how
-    last: Step = chosen.function(**inputs)
+    last: Step = chosen.function(**inputs) if around == "none" else _block(chosen, sizes, inputs, biases, around, eps)
     return last if how == PLAIN else varied(last, how, sizes.past)
+
+
+def _block(
+    formula: Formula, sizes: Sizes, inputs: Mapping[str, Any], biases: Collection[str], around: str, eps: Real
+) -> Step:
+    """The formula with what stands around it."""
+    if not formula.projects:
+        raise HeadworkError(f"{formula.name} has no X to add to; use single_head, multi_head or multi_head_blocks")
+    return block(
+        inputs["X"],
+        lambda x: formula.function(**{**inputs, "X": x}),
+        around,
+        eps=eps,
+        feed=None if sizes.d_ff is None else _feed_forward(sizes, biases),
+        learned={role: given(role, (1, sizes.d_model)) for role in biases if role.startswith(("gamma_", "beta_"))},
+    )
+
+
+def _feed_forward(sizes: Sizes, biases: Collection[str]) -> tuple[Projection, Projection]:
+    def one(number: int, rows: Size | None, columns: Size | None) -> Projection:
+        bias = given(f"b_{number}", (1, columns)) if f"b_{number}" in biases else None
+        return Projection(given(f"W_{number}", (rows, columns)), bias)
+
+    return one(1, sizes.d_model, sizes.d_ff), one(2, sizes.d_ff, sizes.d_model)
 
 
 def _batched(sizes: Sizes, rows: Size, columns: Size) -> Shape:

@@ -23,6 +23,25 @@ from headwork.maths import (
 )
 from headwork.ops import Transpose
 
+# What stands around attention, twice: the residual, its layer norm, the feed-forward layer's two products.
+AROUND: Mapping[str, str] = {
+    "residual": "R",
+    "mean": "μ",
+    "from_mean": "C",
+    "squares": "squares",
+    "variance": "v",
+    "with_eps": "v′",
+    "deviation": "σ",
+    "standard": "S",
+    "stretched": "T",
+    "normed": "N",
+    "gamma": "γ",
+    "beta": "β",
+    "W": "W",
+    "b": "b",
+    "product": "F′",
+    "fed": "F",
+}
 # Every role, with the name it goes by unless a sheet says otherwise.
 ROLES: Mapping[str, str] = {
     "X": "X",
@@ -81,6 +100,8 @@ ROLES: Mapping[str, str] = {
     "head_output": "head",
     "joined": "joined",
     "output": "output",
+    **{f"{role}_{i}": f"{name}_{i}" for i in (1, 2) for role, name in AROUND.items()},
+    "active": "A",
     "target": "target",
     "tanh": "tanh",
     "tanh_squared": "tanhsquared",
@@ -92,6 +113,11 @@ ROLES: Mapping[str, str] = {
 # What may stand before a role, and before its name: a gradient, a step of learning, what it leads to.
 MADE_OF_ROLES: Mapping[str, str] = {"d_": "d", "change_": "Δ", "next_": "new"}
 GRADIENTS: Mapping[str, str] = {"dQ": "d", "∂L/∂Q": "∂", "Q\u0304": "bar"}  # how a sheet may write them
+
+
+def is_vector(role: str) -> bool:
+    """Whether it is a single row that a sheet writes flat: a bias or a gain, or the gradient of one."""
+    return role.removeprefix("d_").startswith(("b_", "beta_", "gamma_"))
 
 
 def is_role(role: str) -> bool:

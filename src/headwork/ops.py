@@ -1,7 +1,7 @@
 """The operations that attention is made of: a closed list, data without behaviour.
 
-Eight make the layer. The nine after them take the softmax apart, work its gradients and cut the keys into blocks; the
-last two are of later models: rotary positions and the softcap.
+Eight make the layer. The nine after them take the softmax apart, work its gradients and cut the keys into blocks; two
+are of later models, rotary positions and the softcap; three build what stands around attention.
 
 What an operation *means* is for a reading to say (see `headwork.readings`). Whoever needs another one, as the mistakes
 do, derives it from `Op` and reads with tables that have a rule for it.
@@ -193,8 +193,24 @@ class Softcap(Op):
     by: Real
 
 
+@dataclass(frozen=True)
+class Means(Op):
+    """A column, the mean of every row."""
+
+
+@dataclass(frozen=True)
+class SquareRoot(Op):
+    """Of every entry; none may be negative."""
+
+
+@dataclass(frozen=True)
+class Relu(Op):
+    """Every entry that is positive; 0 in place of the others."""
+
+
 LAYER: tuple[type[Op], ...] = (Given, MatMul, Transpose, Divide, Add, Softmax, Split, Join)
 OPS: tuple[type[Op], ...] = (
     *LAYER,
-    *(Constant, Multiply, Subtract, DivideBy, Exp, Sums, Maxima, Rows, Stack, Rotate, Softcap),
+    *(Constant, Multiply, Subtract, DivideBy, Exp, Sums, Maxima, Rows, Stack),
+    *(Rotate, Softcap, Means, SquareRoot, Relu),
 )

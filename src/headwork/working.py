@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwork.errors import HeadworkError
 from headwork.graph import Head, Step
 from headwork.maths import Holds, Prose
-from headwork.notation import Name, Notation
+from headwork.notation import Name, Notation, is_vector
 from headwork.ops import MatMul, Shape
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.sheet import Part, Problem
@@ -102,7 +102,7 @@ class Equation(Shown):
         """The same of an operand: a row of it where the equation is about a row, else all of it."""
         number = 1 - i if self._turned else i
         source = self.step.inputs[number]
-        whole = (isinstance(self.step.op, MatMul) and number == 1) or source.role.startswith("b_")
+        whole = (isinstance(self.step.op, MatMul) and number == 1) or is_vector(source.role)
         return Holds(source.role, source.head, 0 if whole else self.row or 0, self.upright)
 
     def origin(self, i: int, j: int) -> Origin:

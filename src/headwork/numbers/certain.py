@@ -37,14 +37,14 @@ class Certain:
     ≈ 1.84147098481
     """
 
-    __slots__ = ("_bits", "_interval", "_near", "inputs", "rule")
+    __slots__ = ("_intervals", "_near", "_nothing", "inputs", "rule")
 
     def __init__(self, rule: str, *inputs: AnyNumber) -> None:
         self.rule = rule
         self.inputs = inputs
         self._near = _near(RULES[rule], inputs)
-        self._bits = 0
-        self._interval: Interval = None
+        self._intervals: dict[int, Interval] = {}  # by their bits: others that are made of it ask again
+        self._nothing = False  # whether it was taken as 0
 
     def __add__(self, other: AnyNumber | int) -> AnyNumber:
         if not isinstance(other, Certain) and not other:
@@ -88,26 +88,25 @@ class Certain:
     def enclosers(self) -> Iterator[Encloser]:
         """As precise as it takes; from the fifth time on an interval around 0 is 0 itself."""
         for doubling in count(1):
-            yield self.enclosed if doubling < DOUBLINGS else self._taken
+            yield self.enclosed if doubling < DOUBLINGS and not self._nothing else self._taken
 
     def enclosed(self, iv: Any) -> Interval:
         """An interval around it; what it is made of comes first, each once for a precision."""
         waiting = [self]
         while waiting:
             number = waiting[-1]
-            before = [x for x in number.inputs if isinstance(x, Certain) and x._bits != iv.prec]
-            if before and number._bits != iv.prec:
+            if iv.prec in number._intervals:
+                waiting.pop()
+            elif before := [x for x in number.inputs if isinstance(x, Certain) and iv.prec not in x._intervals]:
                 waiting += before
-                continue
-            if number._bits != iv.prec:
-                number._interval = RULES[number.rule].interval(iv, *(_part(x, iv) for x in number.inputs))
-                number._bits = iv.prec
-            waiting.pop()
-        return self._interval
+            else:
+                parts = (_part(x, iv) for x in number.inputs)
+                number._intervals[iv.prec] = RULES[number.rule].interval(iv, *parts)
+        return self._intervals[iv.prec]
 
     def _taken(self, iv: Any) -> Interval:
-        interval = self.enclosed(iv)
-        return iv.mpf(0) if 0 in interval else interval
+        self._nothing = self._nothing or 0 in self.enclosed(iv)
+        return iv.mpf(0) if self._nothing else self.enclosed(iv)
 
     def quick(self) -> Near:
         """A float64 and how far off it may be; OverflowError where there is none."""
@@ -126,7 +125,7 @@ AnyNumber = Exact | Certain
 
 def _part(number: AnyNumber, iv: Any) -> Interval:
     if isinstance(number, Certain):
-        return number._interval
+        return number._intervals[iv.prec]
     return enclose_fractions(number.parts, iv) if isinstance(number, Closed) else enclose(number, iv)
 
 

@@ -25,7 +25,8 @@ class Convention:
 _A, _B, _C, _N = (Letter(letter) for letter in "abcn")
 _PRODUCT: Prose = ("An ", between((_A, _B), "×"), " by ", between((_B, _C), "×"), " product is ")
 _REST = (
-    "Hidden entries are worked out like the rest; a difference counts as an addition, a comparison as nothing. "
+    "Hidden entries are worked out like the rest; a difference counts as an addition, a comparison as nothing, "
+    "a square root as an exponential. "
     "Bytes: every step reads its inputs and writes its result once; transposes, splits and blocks of rows only look."
 )
 
@@ -168,4 +169,7 @@ COUNTS: Mapping[type[ops.Op], Callable[..., Count]] = {
     ops.Softcap: lambda step, convention, out, scores: Count(
         multiplications=prod(out), divisions=prod(out), exponentials=prod(out)
     ),
+    ops.Means: lambda step, convention, out, matrix: _sums(step, convention, out, matrix) + Count(divisions=prod(out)),
+    ops.SquareRoot: lambda step, convention, out, matrix: Count(exponentials=prod(out)),
+    ops.Relu: _nothing,
 }

@@ -69,6 +69,11 @@ def _sums(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
     return tuple((matrix[i][j],) for _, i, j in places), tuple(places)
 
 
+def _along_the_row(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
+    places = tuple((0, row, j) for j in range(len(matrix[0])))
+    return tuple((matrix[row][j],) for _, _, j in places), places
+
+
 def _maxima(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
     places = tuple((number, row, j) for number, part in enumerate(parts) for j in range(len(part[0])))
     return tuple((parts[number][i][j],) for number, i, j in places), places
@@ -150,4 +155,7 @@ ENTRIES: Mapping[type[ops.Op], Callable[..., CameFrom]] = {
     ops.Stack: _stack,
     ops.Rotate: _rotate,
     ops.Softcap: _softcap,
+    ops.Means: _along_the_row,
+    ops.SquareRoot: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
+    ops.Relu: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
 }

@@ -13,8 +13,8 @@ from headwork.errors import HeadworkError
 from headwork.graph import Last, Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.certain import AnyNumber
-from headwork.numbers.enclosure import largest
-from headwork.numbers.functions import dot, power_of_e, quotient, softmax, total
+from headwork.numbers.enclosure import largest, sign
+from headwork.numbers.functions import dot, power_of_e, quotient, softmax, square_root, total
 from headwork.numbers.surd import Real, root
 from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, not_given, sums
 
@@ -86,6 +86,14 @@ def _number(step: Step, entry: Entry) -> AnyNumber:
     return entry
 
 
+def _mean(step: Step, row: Sequence[Entry]) -> AnyNumber:
+    return total(_number(step, x) for x in row) * Fraction(1, len(row))
+
+
+def _positive(entry: Entry) -> Entry:
+    return Fraction(0) if isinstance(entry, Hidden) or sign(entry) < 0 else entry
+
+
 def _exp(step: Step, matrix: Matrix) -> Matrix:
     return tuple(tuple(power_of_e(s) for s in _exponents(row)) for row in matrix)
 
@@ -129,4 +137,7 @@ EXACT: Rules[Matrix] = {
     ops.Sums: lambda step, matrix: sums(lambda line: total(_number(step, x) for x in line), step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(_largest, *parts),
     ops.Softcap: _softcap,
+    ops.Means: lambda step, matrix: sums(lambda row: _mean(step, row), -1, matrix),
+    ops.SquareRoot: lambda step, matrix: tuple(tuple(square_root(_number(step, x)) for x in row) for row in matrix),
+    ops.Relu: lambda step, matrix: tuple(tuple(_positive(x) for x in row) for row in matrix),
 }

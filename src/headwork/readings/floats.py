@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
-from math import copysign, exp, inf, isfinite, isnan, nan, tanh
+from math import copysign, exp, inf, isfinite, isnan, nan, sqrt, tanh
 from operator import add, mul
 
 from headwork import ops
@@ -97,4 +97,7 @@ FLOATS: Rules[Floats] = {
     ops.Sums: lambda step, matrix: sums(sum, step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(max, *parts),
     ops.Softcap: _softcap,
+    ops.Means: lambda step, matrix: sums(lambda row: sum(row) / len(row), -1, matrix),
+    ops.SquareRoot: lambda step, matrix: [[sqrt(x) if x >= 0 else nan for x in row] for row in matrix],
+    ops.Relu: lambda step, matrix: [[x if isnan(x) else max(x, 0.0) for x in row] for row in matrix],
 }

@@ -26,14 +26,17 @@ from headwork.ops import (
     Join,
     MatMul,
     Maxima,
+    Means,
     Multiply,
     Op,
+    Relu,
     Rotate,
     Rows,
     Shape,
     Softcap,
     Softmax,
     Split,
+    SquareRoot,
     Stack,
     Subtract,
     Sums,
@@ -285,6 +288,26 @@ def _sums(back: Back) -> Iterator[Passed]:
     yield back.to(0, Multiply(), ones, back.d)
 
 
+def _means(back: Back) -> Iterator[Passed]:
+    """Every entry of a row gets its share of what the mean gets."""
+    (matrix,) = back.step.inputs
+    share = back.made(f"d_{back.step.role}_shared", Divide(Fraction(back.shape[matrix][-1])), back.d)
+    ones = Step(Constant(back.shape[matrix], Fraction(1)), (), f"ones_{back.step.role}", back.step.head)
+    yield back.to(0, Multiply(), ones, share)
+
+
+def _square_root(back: Back) -> Iterator[Passed]:
+    """d/(2√x)"""
+    each = back.made(f"d_{back.step.role}_shares", DivideBy(), back.d, back.step)
+    yield back.to(0, Divide(Fraction(2)), each)
+
+
+def _relu(back: Back) -> Iterator[Passed]:
+    """d where the entry was let through, else 0: max(x, 0)/x is 1 or 0, and 0/0 is 0."""
+    gate = back.made(f"gate_{back.step.role}", DivideBy(), back.step, back.step.inputs[0])
+    yield back.to(0, Multiply(), back.d, gate)
+
+
 def _maxima(back: Back) -> Iterable[Passed]:
     raise HeadworkError(
         f"the gradient of {PLAIN.of(back.step)}, a maximum, is not worked: it jumps from entry to entry. The softmax "
@@ -335,4 +358,7 @@ GRADIENTS: Mapping[type[Op], Callable[[Back], Iterable[Passed]]] = {
     Stack: _stack,
     Rotate: _rotate,
     Softcap: _softcap,
+    Means: _means,
+    SquareRoot: _square_root,
+    Relu: _relu,
 }

@@ -115,11 +115,11 @@ def _multiply(draws: Draws, step: Step, left: Moments, right: Moments) -> Moment
 
 
 def _sums(draws: Draws, step: Step, matrix: Moments) -> Moments:
-    assert isinstance(step.op, ops.Sums)
     correlated: Prose = () if matrix.independent else ("the terms of the sum may be correlated",)
     if why_not := matrix.why_not or correlated:
         return Moments(None, None, matrix.sources, why_not=why_not)
-    terms = draws.shape[step.inputs[0]][step.op.axis]
+    axis = step.op.axis if isinstance(step.op, ops.Sums) else -1
+    terms = draws.shape[step.inputs[0]][axis]
     return Moments(terms * matrix.mean, terms * matrix.variance, matrix.sources, independent=True)
 
 
@@ -129,6 +129,14 @@ def _rotate(draws: Draws, step: Step, matrix: Moments, *angles: Moments) -> Mome
     if why_not := matrix.why_not or uneven:
         return Moments(None, None, matrix.sources, why_not=why_not)
     return Moments(matrix.mean, matrix.variance, matrix.sources)
+
+
+def _means(draws: Draws, step: Step, matrix: Moments) -> Moments:
+    whole = _sums(draws, step, matrix)
+    if whole.why_not:
+        return whole
+    terms = draws.shape[step.inputs[0]][-1]
+    return replace(whole, mean=whole.mean / terms, variance=whole.variance / terms**2)
 
 
 def _without(what: str) -> Callable[..., Moments]:
@@ -169,6 +177,9 @@ MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
     ops.Exp: _without("an exponential"),
     ops.Sums: _sums,
     ops.Maxima: _without("a maximum"),
+    ops.Means: _means,
+    ops.SquareRoot: _without("a square root"),
+    ops.Relu: _without("a maximum with 0"),
     ops.Rows: _same,
     ops.Stack: _same,
     ops.Rotate: _rotate,

@@ -175,4 +175,7 @@ SHAPES: Rules[ops.Shape] = {
     ops.Stack: _stack,
     ops.Rotate: _rotate,
     ops.Softcap: _same,
+    ops.Means: lambda step, shape: (*shape[:-1], 1),
+    ops.SquareRoot: _same,
+    ops.Relu: _same,
 }

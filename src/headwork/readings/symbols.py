@@ -84,4 +84,7 @@ SYMBOLS: Rules[SymbolMatrix] = {
     ops.Sums: lambda step, matrix: sums(lambda line: sympy.Add(*line), step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(lambda row: sympy.Max(*row), *parts),
     ops.Softcap: _softcap,
+    ops.Means: lambda step, matrix: sums(lambda row: sympy.Add(*row) / len(row), -1, matrix),
+    ops.SquareRoot: lambda step, matrix: tuple(tuple(map(sympy.sqrt, row)) for row in matrix),
+    ops.Relu: lambda step, matrix: tuple(tuple(sympy.Max(x, 0) for x in row) for row in matrix),
 }

@@ -94,6 +94,22 @@ def _sums(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     return [_line(_told(terms, style), m.signed_sum(cell(x, style)[0] for x in terms))]
 
 
+def _means(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    terms = [x for (x,) in line.terms]
+    total = m.signed_sum(cell(x, style)[0] for x in terms)
+    return [_line(_told(terms, style), m.Ratio(total, m.Number(str(len(terms))), undone=True))]
+
+
+def _square_root(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((x,),) = line.terms
+    return [_line(_told((x,), style), m.RootOf(cell(x, style)[0]))]
+
+
+def _relu(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+    ((x,),) = line.terms
+    return [_line(_told((x,), style), m.applied("max", m.between((m.Number("0"), cell(x, style)[0]), ",")))]
+
+
 def _maxima(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     terms = [x for (x,) in line.terms]
     largest = m.applied("max", m.between((cell(x, style)[0] for x in terms), ","))
@@ -157,4 +173,7 @@ ARITHMETIC: Mapping[type[ops.Op], Callable[[Arithmetic, Style], Sequence[Aligned
     ops.Stack: _moved,
     ops.Rotate: _matmul,
     ops.Softcap: _softcap,
+    ops.Means: _means,
+    ops.SquareRoot: _square_root,
+    ops.Relu: _relu,
 }

@@ -5,31 +5,17 @@ from typing import TypeVar
 from headwork.graph import Block as KeyBlock
 from headwork.graph import Head
 from headwork.maths import Letter, Maths, Row, Sign, Words
-from headwork.ops import Add, Constant, Divide, Given, Join, MatMul, Softmax, Split
+from headwork.ops import Add, Constant, Divide, Given, Join, MatMul, Relu, Softmax, Split
 from headwork.readings.shapes import shape_maths, size_text
 from headwork.render.colours import family
 from headwork.render.drawing import Of
 from headwork.render.formula import divisor, formula, part, side_by_side
 from headwork.render.stacking import Block, Card, Frame, makes, reads
+from headwork.sheets.backward import KNOWN, LEARNED
 from headwork.working import Diagram
 
-PARAMETERS = (
-    "W_Q",
-    "W_K",
-    "W_V",
-    "W_O",
-    "b_Q",
-    "b_K",
-    "b_V",
-    "b_O",
-    "mask",
-    "bias",
-    "distance",
-    "positions",
-    "cos",
-    "sin",
-    "rate",
-)
+PARAMETERS = (*LEARNED, *KNOWN, "rate", "eps")
+NORM = ("mean", "from_mean", "squares", "variance", "with_eps", "deviation", "standard", "stretched")
 ENTRANCE = ("Q", "K", "V", "Q_before_bias", "K_before_bias", "V_before_bias")
 EARLY = ("X", "context", *ENTRANCE)  # inputs that stand at the top, whoever reads them
 FEW = 3  # joined heads that are named one by one
@@ -70,17 +56,24 @@ class Arrangement:
         """What a box rests on, parameters and transposes aside."""
         if self.given(row):
             return ()
-        found = []
+        found: list[int] = []
         for source in self.sources[row]:
             while self.rows[source].name.transposed and not self.given(source):
                 (source,) = self.sources[source]
-            if not self.parameter(source):
+            if self._within_norm(source):
+                found += self.inputs(source)
+            elif not self.parameter(source):
                 found.append(source)
         return tuple(dict.fromkeys(found))
 
     def _inside_another(self, row: int) -> bool:
-        """A parameter, which its box names, or a transpose, which happens on the way."""
-        return self.parameter(row) or (self.rows[row].name.transposed and not self.given(row))
+        """A parameter, which its box names, a transpose, which happens on the way, or a step within a layer norm."""
+        return self.parameter(row) or self._within_norm(row) or (self.rows[row].name.transposed and not self.given(row))
+
+    def _within_norm(self, row: int) -> bool:
+        """Whether it is a step of a layer norm, which is one box."""
+        role, _, number = self.rows[row].role.rpartition("_")
+        return role in NORM and not self.given(row) and any(e.role == f"normed_{number}" for e in self.rows)
 
     def _keys_or_values(self, row: int) -> bool:
         """What several heads may share: the number of its head is then that of the keys."""
@@ -272,6 +265,10 @@ class Arrangement:
         equation = self.rows[row]
         op = equation.step.op
         parameters = [self.rows[s].name.maths for s in self.sources[row] if self.parameter(s)]
+        if equation.role.startswith("normed_"):
+            return Words("layer norm")
+        if isinstance(op, Relu):
+            return Letter("ReLU")
         if isinstance(op, MatMul) and parameters:
             return parameters[0]
         if isinstance(op, Add) and parameters:

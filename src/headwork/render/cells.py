@@ -45,9 +45,12 @@ def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
 
 def _rises(entry: AnyNumber) -> bool:
     """Whether a positive power of e stands in it, or may, which may have more digits than a page."""
-    return isinstance(entry, Certain) or (
-        isinstance(entry, Closed) and any(sign(s) > 0 for N in entry.parts.values() for s in N)
-    )
+    if isinstance(entry, Certain):
+        try:
+            return abs(entry.quick()[0]) > 10.0**FIGURES_FROM / 10
+        except OverflowError:
+            return True
+    return isinstance(entry, Closed) and any(sign(s) > 0 for N in entry.parts.values() for s in N)
 
 
 def grid(matrix: Matrix, style: Style, key: str = "", holds: Holds | None = None) -> tuple[Grid, bool]:

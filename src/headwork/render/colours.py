@@ -6,6 +6,8 @@ and light enough to be read on a dark page. A colour never says anything that a 
 
 from collections.abc import Mapping
 
+from headwork.notation import AROUND
+
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "q": ("Q", "Q_before_bias", "W_Q", "b_Q"),
     "k": ("K", "K_before_bias", "K_transposed", "W_K", "b_K"),
@@ -19,7 +21,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("W_O", "b_O"),
     ),
 }
-UNCOLOURED = ("X", "context", "mask", "target")
+UNCOLOURED = ("X", "context", "mask", "target", "active", *(f"{role}_{i}" for i in (1, 2) for role in AROUND))
 _FAMILY = {role: family for family, roles in FAMILIES.items() for role in roles}
 _BEFORE = ("d_", "change_", "next_")  # a gradient has the colour of what it is the gradient of
 

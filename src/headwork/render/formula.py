@@ -76,6 +76,10 @@ def _maxima(equation: Equation, *parts: m.Maths) -> m.Maths:
     return m.Row((m.Words("row maxima of "), parts[0] if len(parts) == 1 else side_by_side(parts)))
 
 
+def _square_root(equation: Equation, matrix: m.Maths) -> m.Maths:
+    return m.Row((m.Words("square roots of "), matrix)) if isinstance(matrix, m.Grid) else m.RootOf(matrix)
+
+
 def _stack(equation: Equation, *parts: m.Maths) -> m.Maths:
     under = m.between(parts, ";")
     return under if all(isinstance(p, m.Grid) for p in parts) else m.bracketed(under, "[", "]")
@@ -132,4 +136,7 @@ FORMULA: Mapping[type[ops.Op], Callable[..., m.Maths]] = {
     ops.Stack: _stack,
     ops.Rotate: _rotate,
     ops.Softcap: _softcap,
+    ops.Means: lambda equation, matrix: m.Row((m.Words("row means of "), matrix)),
+    ops.SquareRoot: _square_root,
+    ops.Relu: lambda equation, matrix: m.applied("ReLU", matrix),
 }

@@ -27,7 +27,8 @@ _SETUP = """import torch  # pip install torch
 from headwork.by_hand import matrix, step
 from headwork.numbers.parse import parse_number
 from headwork.ops import Add, Divide, Join, MatMul, Root, Softmax, Split, Transpose
-from headwork.ops import DivideBy, Exp, Maxima, Multiply, Rotate, Rows, Softcap, Stack, Subtract, Sums
+from headwork.ops import DivideBy, Exp, Maxima, Means, Multiply, Relu, Rotate, Rows, Softcap, SquareRoot, Stack
+from headwork.ops import Subtract, Sums
 
 
 def tensor(equation):
@@ -255,4 +256,7 @@ TORCH: Mapping[type[ops.Op], Callable[..., str]] = {
     ops.Stack: lambda equation, *parts: f"torch.cat([{', '.join(parts)}], dim={-1 if equation.upright else -2})",
     ops.Rotate: _torch_rotate,
     ops.Softcap: _torch_softcap,
+    ops.Means: lambda equation, matrix: f"{matrix}.mean({_along(equation, -1)}, keepdim=True)",
+    ops.SquareRoot: lambda equation, matrix: f"torch.sqrt({matrix})",
+    ops.Relu: lambda equation, matrix: f"torch.relu({matrix})",
 }

@@ -31,12 +31,13 @@ def picture_words(diagram: Diagram) -> str:
 def _sections(diagram: Diagram) -> list[Section]:
     drawn = [e for e, sources in zip(diagram.rows, diagram.sources, strict=True) if _worked(e, sources)]
     heads = [head for head in dict.fromkeys(e.head for e in drawn) if head is not None]
-    sections: list[Section] = [("", [e for e in drawn if e.head is None and not _after_heads(e)])]
+    after = _after_heads(diagram)
+    sections: list[Section] = [("", [e for e in drawn if e.head is None and e not in after])]
     for head in heads:
         rows = [e for e in drawn if e.head == head]
         kind = "Block" if isinstance(head, Block) else "Head"
         sections.append((f"{kind} {rows[0].name.subscripts[-1]}", rows))
-    sections.append(("", [e for e in drawn if e.head is None and _after_heads(e)]))
+    sections.append(("", [e for e in drawn if e in after]))
     return [(title, rows) for title, rows in sections if rows]
 
 
@@ -44,5 +45,9 @@ def _worked(equation: Equation, sources: tuple[int, ...]) -> bool:
     return not equation.given and len(sources) == len(equation.operands) and not equation.name.transposed
 
 
-def _after_heads(equation: Equation) -> bool:
-    return equation.role in ("joined", "output", "output_before_bias")
+def _after_heads(diagram: Diagram) -> list[Equation]:
+    """What belongs to no head and rests on one."""
+    rests: list[bool] = []
+    for equation, sources in zip(diagram.rows, diagram.sources, strict=True):
+        rests.append(equation.head is not None or any(rests[source] for source in sources))
+    return [e for e, resting in zip(diagram.rows, rests, strict=True) if resting and e.head is None]

@@ -4,10 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from headwork.around import ARRANGEMENTS
 from headwork.errors import HeadworkError
 from headwork.formulas import FORMULAS, SQRT_D_K, Scale, formula_named
-from headwork.notation import GRADIENTS, ROLES, Notation, is_role
+from headwork.notation import GRADIENTS, ROLES, Notation, is_role, is_vector
 from headwork.numbers.enclosure import sign
+from headwork.numbers.parse import parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import Matrix
 from headwork.sheets.added import read_bias, read_mask, read_window
@@ -32,10 +34,11 @@ from headwork.sheets.sizes import PATTERNS, pattern
 
 _PROBLEM = [
     *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "bias", "rotary"),
-    *("softmax", "blocks", "places", "first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
+    *("around", "eps", "softmax", "blocks", "places", "first_index", "vectors", "notation", "given", "sizes"),
+    *("marking", "part"),
 ]
 _PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
-_SIZES = ["batch", "tokens", "past", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "heads", "kv_heads"]
+_SIZES = ["batch", "tokens", "past", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "d_ff", "heads", "kv_heads"]
 
 
 _ROLES = ", ".join(role for role in ROLES if "_before_" not in role)
@@ -58,6 +61,8 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         softcap=at_key("softcap", _softcap, table.get("softcap")),
         rotary=at_key("rotary", read_rotary, table.get("rotary")),
         blocks=at_key("blocks", _blocks, table.get("blocks"), str(table.get("formula"))),
+        around=at_key("around", _around, table.get("around", "none"), str(table.get("formula"))),
+        eps=at_key("eps", _eps, table.get("eps"), str(table.get("around", "none"))),
         softmax=at_key("softmax", one_of, table.get("softmax", "whole"), SOFTMAXES),
         places=at_key("places", as_integer, table.get("places", 2), 0, 50),
         notation=Notation(at_key("notation", _names, table.get("notation", {})), first),
@@ -120,7 +125,7 @@ def _given(table: Any, first: int) -> dict[Key, Matrix]:
         role, head = role_and_head(name, first)
         if pattern(role) is None:
             raise HeadworkError(f"'{name}' cannot be given; choose from {', '.join(PATTERNS)}")
-        matrices = at_key(name, as_matrices, value, role.removeprefix("d_").startswith("b_"))
+        matrices = at_key(name, as_matrices, value, is_vector(role))
         if isinstance(matrices, list):
             if head is not None:
                 raise HeadworkError(f"'{name}' is one head's matrix, but a list of matrices was given")
@@ -174,6 +179,24 @@ def _blocks(value: Any, formula: str) -> int | tuple[int, ...]:
     if isinstance(value, list):
         return tuple(as_integer(size, 1, LARGEST_SIDE) for size in value)
     return as_integer(value, 1, LARGEST_SIDE)
+
+
+def _around(value: Any, formula: str) -> str:
+    chosen = one_of(value, ARRANGEMENTS)
+    if chosen != "none" and not formula_named(formula).projects:
+        raise HeadworkError(f"{formula} has no X to add to; use single_head, multi_head or multi_head_blocks")
+    return chosen
+
+
+def _eps(value: Any, around: str) -> Real:
+    if value is None:
+        return parse_number(0)
+    if not around.endswith("norm"):
+        raise HeadworkError('belongs to a layer norm; add around = "post-norm" or "pre-norm", or remove the key')
+    number = as_number(value)
+    if sign(number) < 0:
+        raise HeadworkError("is negative; what is added to a variance is 0 or more, such as 0.00001")
+    return number
 
 
 def _names(value: Any) -> dict[str, str]:

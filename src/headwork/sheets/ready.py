@@ -11,6 +11,7 @@ from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
 from headwork.formulas import formula_named, unfolded
 from headwork.graph import Block, Step, in_order, read
+from headwork.notation import is_vector
 from headwork.numbers.surd import Real
 from headwork.ops import Constant, Given, Transpose
 from headwork.readings.exact import EXACT, Matrix
@@ -48,13 +49,15 @@ class Ready:
         last = build(
             problem.formula,
             self.sizes,
-            biases=[role for role in roles if role.startswith("b_")],
+            biases=[role for role in roles if is_vector(role)],
             context="context" in roles or bool({"keys", "d_context"} & problem.sizes.keys()),
             # A single head without W_O ends with the head's own output.
             output_projection=formula_named(problem.formula).several or "W_O" in roles or not roles,
             scale=problem.scale,
             blocks=problem.blocks,
             how=self.how,
+            around=problem.around,
+            eps=problem.eps,
         )
         whole = problem.softmax == "whole"
         self.last = last if whole else unfolded(last, maximum=problem.softmax == "safe-steps")

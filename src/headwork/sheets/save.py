@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 from headwork.formulas import SQRT_D_K, formula_named
+from headwork.notation import is_vector
 from headwork.readings.exact import Entry, Matrix
 from headwork.sheets.sheet import Key, Part, Problem, Sheet
 from headwork.sheets.written import plain, written_keys
@@ -90,7 +91,7 @@ def _given(given: Mapping[Key, Matrix], first: int) -> Iterator[str]:
 
 
 def _vector_or_matrix(role: str, matrix: Matrix) -> str:
-    return _row(matrix[0]) if role.removeprefix("d_").startswith("b_") else _matrix(matrix)
+    return _row(matrix[0]) if is_vector(role) else _matrix(matrix)
 
 
 def _matrix(matrix: Matrix) -> str:

@@ -79,6 +79,8 @@ class Problem:
     softcap: Real | None = None
     rotary: Rotary | None = None
     blocks: int | tuple[int, ...] = 1  # of keys, for blockwise: how many, or how many keys in each
+    around: str = "none"  # what stands around attention: "residual", "post-norm", "pre-norm"
+    eps: Real = Fraction(0)  # what a layer norm adds to the variance
     softmax: str = "whole"  # or taken apart into "steps", or into "safe-steps", less the row's maximum first
     places: int = 2
     notation: Notation = field(default_factory=Notation)

@@ -53,6 +53,16 @@ PATTERNS: dict[str, tuple[str, str]] = {
     "joined": ("tokens", "d_v+"),
     "output": ("tokens", "d_out"),
     "target": ("tokens", "d_out"),
+    "W_1": ("d_model", "d_ff"),
+    "b_1": ("one", "d_ff"),
+    "W_2": ("d_ff", "d_model"),
+    "b_2": ("one", "d_model"),
+    **{f"{role}_{i}": ("one", "d_model") for i in (1, 2) for role in ("gamma", "beta")},
+    **{f"{role}_{i}": ("tokens", "d_model") for i in (1, 2) for role in ("residual", "from_mean", "squares", "normed")},
+    **{f"{role}_{i}": ("tokens", "one") for i in (1, 2) for role in ("mean", "variance", "deviation")},
+    "fed_1": ("tokens", "d_ff"),
+    "active": ("tokens", "d_ff"),
+    "fed_2": ("tokens", "d_model"),
 }
 
 
@@ -83,8 +93,6 @@ _SYMBOLS = {
     "keys": "n_k",
     "d_model": "d",
     "d_context": "d_c",
-    "d_k": "d_k",
-    "d_v": "d_v",
     "d_out": "d",
 }
 
@@ -142,7 +150,9 @@ class KnownSizes:
         return _symbol(size) if isinstance(size, str) else size
 
     def alias(self, name: str) -> str:
-        """Without a context the keys are the tokens themselves, and those before them."""
+        """Without a context the keys are the tokens, and those before them; what is added to X is as wide as X."""
+        if name == "d_out" and self.problem.around != "none":
+            return "d_model"
         if self.past and not self.bare:
             return "d_model" if name == "d_context" else name
         context = self.bare or any(role == "context" for role, _ in self.problem.given)
@@ -225,6 +235,7 @@ class KnownSizes:
             d_out=self.found["d_out"][0] if "d_out" in self.found else d_model,
             batch=self.found["batch"][0] if "batch" in self.found else None,
             past=get("past") if self.past else 0,
+            d_ff=self.found["d_ff"][0] if "d_ff" in self.found else None,
         )
 
     def learn_keys(self) -> None:
@@ -242,7 +253,7 @@ class KnownSizes:
             return self.found[name][0]
         # Symbols are for pages that print sizes; numbers alone need none, and SymPy is slow to load.
         only_values = all(part.kind in (*NUMBERS, "explain") for part in self.problem.parts)
-        return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS[name])
+        return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS.get(name, name))
 
 
 def side_by_side_in(size: str, head: int | None) -> bool:

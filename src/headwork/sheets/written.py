@@ -18,6 +18,8 @@ def written_keys(problem: Problem) -> dict[str, Any]:
         "window": None if problem.window is None else list(problem.window),
         "bias": None if problem.bias is None else _bias(problem.bias),
         "rotary": None if problem.rotary is None else _rotary(problem.rotary),
+        "around": None if problem.around == "none" else problem.around,
+        "eps": plain(problem.eps) if problem.eps else None,
     }
     return {key: value for key, value in found.items() if value is not None}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, formula_named
+from headwork.notation import is_vector
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.fields import role_and_head
@@ -165,5 +166,5 @@ def _as_given(given: Any, first: int) -> Any:
     for name, rows in given.items():
         texts = [[written(text) for text in row] for row in rows]
         role, _ = role_and_head(str(name), first if first in (0, 1) else 1)
-        made[name] = texts[0] if role.removeprefix("d_").startswith("b_") and len(texts) == 1 else texts
+        made[name] = texts[0] if is_vector(role) and len(texts) == 1 else texts
     return made
