@@ -19,7 +19,7 @@ ROOT = Path(headwork.__file__).parent
 # Each may import from itself and from those before it, at its top and inside its functions.
 ORDER = [
     *("errors", "extras", "maths", "inline", "numbers", "ops", "graph", "notation"),
-    *("readings", "formulas", "variations", "build"),
+    *("readings", "formulas", "variations", "around", "build"),
     *("why_scale", "sheets", "proofs", "claims", "working", "solving", "configure", "layer_on_page", "by_hand"),
     *("render", "mistakes"),
     *("inspecting", "marking", "looking"),
