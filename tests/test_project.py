@@ -1,0 +1,32 @@
+"""What a project has, held together: one version, labels that exist, a workflow that runs what CI runs."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def test_the_version_has_one_place() -> None:
+    """pyproject.toml has it, the package asks its metadata; what else must name it is held to it here."""
+    version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
+    assert re.findall(r"^version: (.*)$", text("CITATION.cff"), re.M) == [version]
+    headings = re.findall(r"^## (\S+)", text("CHANGELOG.md"), re.M)
+    assert headings[0] == version
+    named = [path.name for path in (ROOT / "src").rglob("*.py") if f'"{version}"' in path.read_text("utf-8")]
+    assert not named
+
+
+def test_every_label_in_use_is_known() -> None:
+    known = set(re.findall(r"name: (\w+)", text(".github/labels.yml")))
+    for template in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md"):
+        assert set(re.findall(r"^labels: (\w+)$", template.read_text("utf-8"), re.M)) <= known
+    assert set(re.findall(r"labelled `(\w+)`", text("CONTRIBUTING.md"))) <= known
+
+
+def test_the_public_workflow_runs_what_ci_runs() -> None:
+    assert ".ci/run" in text(".github/workflows/ci.yml")
