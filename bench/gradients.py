@@ -1,11 +1,11 @@
-"""headwork.torch beside torch, forward and backward, in one run: python bench/gradients.py
+"""headwork.torch beside torch: training, short batches and masks, in one run: python bench/gradients.py
 
 Contenders take turns, the machine's multiply-adds with nothing else to do among them; medians are compared, and every
-result and gradient is checked against float64 first.
+result and gradient is checked against float64 first. What is slower than torch is printed first.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,40 +19,73 @@ from headwork.engine.bench.report import duration, would_take
 from headwork.engine.bench.turns import medians, turn
 from headwork.torch import explain, scaled_dot_product_attention
 
+LOAD = 1_000_000  # operations: fewer do not tell the machine's limit
+
 
 @dataclass(frozen=True)
 class Case:
-    """`target` is how many times as long torch should take."""
+    """`target` is how many times as long torch should take; `threads` is 0 for as many as there are cores."""
 
-    name: str
     shape: tuple[int, ...]
     target: float
-    options: dict[str, Any] = field(default_factory=dict)
+    mask: str = ""  # "causal", "padding" of keys, or "Boolean", the same for all heads
+    keys: int = 0  # where they are not as many as the tokens
     gradients: bool = True
+    threads: int = 1
+
+    @property
+    def name(self) -> str:
+        size = ",".join(map(str, self.shape)) + (f" on {self.keys} keys" if self.keys else "")
+        kind = "forward + backward" if self.gradients else "forward"
+        return f"{size}{self.mask and ', ' + self.mask}, {kind}, {self.threads or 'all'} thread(s)"
+
+    def inputs(self) -> tuple[list[torch.Tensor], dict[str, Any]]:
+        batch, heads, tokens, d = self.shape
+        keys = self.keys or tokens
+        shapes = [self.shape, *[(batch, heads, keys, d)] * 2]
+        arrays = [torch.randn(shape, requires_grad=self.gradients) for shape in shapes]
+        if self.mask == "causal":
+            return arrays, {"is_causal": True}
+        if self.mask == "padding":
+            real = torch.arange(keys) < torch.randint(keys // 2, keys + 1, (batch, 1))
+            return arrays, {"attn_mask": real[:, None, None, :]}
+        if self.mask == "Boolean":
+            return arrays, {"attn_mask": (torch.rand(batch, 1, tokens, keys) < 0.7) | torch.eye(tokens, keys).bool()}
+        return arrays, {}
 
     def operations(self) -> float:
         """Of two products forward and five backward, over the keys that are read."""
         batch, heads, tokens, d = self.shape
-        pairs = tokens * (tokens + 1) / 2 if self.options else tokens**2
+        pairs = tokens * (tokens + 1) / 2 if self.mask == "causal" else tokens * (self.keys or tokens)
         return (14 if self.gradients else 4) * batch * heads * pairs * d
 
 
-CAUSAL = {"is_causal": True}
 CASES = (
-    Case("1,8,1024,64", (1, 8, 1024, 64), 1.3),
-    Case("1,8,1024,64 causal", (1, 8, 1024, 64), 1.8, CAUSAL),
-    Case("1,1,4096,64", (1, 1, 4096, 64), 1.8),
-    Case("1,1,4096,64 causal", (1, 1, 4096, 64), 1.8, CAUSAL),
-    Case("2×2, no gradients", (1, 1, 2, 2), 1.0, gradients=False),
+    Case((4, 16, 1, 64), 1.3, "padding", 512, gradients=False),
+    *(Case((4, 12, 32, 64), 1.15, mask, gradients=False) for mask in ("padding", "Boolean")),
+    *(Case((32, 12, 32, 32), 1.15, mask, gradients=False) for mask in ("padding", "Boolean")),
+    *(Case((4, 12, n, 64), target) for n, target in ((16, 1.0), (32, 1.1), (64, 1.15))),
+    *(Case((4, 12, n, 64), 1.25) for n in (96, 128, 256)),
+    Case((2, 12, 197, 64), 1.25),
+    Case((4, 12, 32, 64), 1.1, "padding"),
+    Case((4, 12, 128, 64), 1.25, "padding"),
+    Case((1, 1, 2, 2), 0.9),
+    Case((1, 1, 2, 2), 1.0, gradients=False),
+    Case((1, 8, 1024, 64), 1.35, threads=0),
+    Case((1, 8, 1024, 64), 1.9, "causal", threads=0),
+    Case((1, 1, 4096, 64), 1.6, threads=0),
+    Case((1, 1, 4096, 64), 1.6, "causal", threads=0),
 )
 
 
-def contender(function: Any, case: Case, arrays: list[torch.Tensor], upward: torch.Tensor) -> Callable[[], Any]:
-    if not case.gradients:
-        return lambda: function(*arrays, **case.options)
+def contender(
+    function: Any, arrays: list[torch.Tensor], options: Any, upward: torch.Tensor | None
+) -> Callable[[], Any]:
+    if upward is None:
+        return lambda: function(*arrays, **options)
 
     def run() -> tuple[torch.Tensor, ...]:
-        out = function(*arrays, **case.options)
+        out = function(*arrays, **options)
         return (out, *torch.autograd.grad(out, arrays, upward))
 
     return run
@@ -66,30 +99,35 @@ def check(name: str, got: Any, exact: Any) -> None:
             raise AssertionError(f"{name} is off by {off:.1e}")
 
 
-def compare(case: Case) -> tuple[str, ...]:
-    """A row of the table."""
+def compare(case: Case) -> tuple[float, tuple[str, ...]]:
+    """The ratio, and a row of the table."""
     torch.manual_seed(0)
-    arrays = [torch.randn(case.shape, requires_grad=case.gradients) for _ in range(3)]
-    upward = torch.randn(case.shape)
+    torch.set_num_threads(case.threads or ALL_THREADS)
+    arrays, options = case.inputs()
+    upward = torch.randn(case.shape) if case.gradients else None
     doubles = [a.detach().double().requires_grad_(case.gradients) for a in arrays]
-    exact = contender(torchs_own, case, doubles, upward.double())()
+    exact = contender(torchs_own, doubles, options, None if upward is None else upward.double())()
     ways = {"headwork": scaled_dot_product_attention, "torch": torchs_own}
-    calls = {name: contender(function, case, arrays, upward) for name, function in ways.items()}
+    calls = {name: contender(function, arrays, options, upward) for name, function in ways.items()}
     for name, call in calls.items():
         check(f"{name}, {case.name}", call(), exact)
-    if kernel is not None and case.gradients:  # fewer operations are no load
-        calls["limit"] = partial(kernel.multiply_add, int(case.operations()), 0)
+    if kernel is not None and case.operations() > LOAD:
+        calls["limit"] = partial(kernel.multiply_add, int(case.operations()), case.threads)
     taken = medians({name: turn(call) for name, call in calls.items()}, 25, 8)
-    ratio, share = taken["torch"] / taken["headwork"], taken["limit"] / taken["headwork"] if "limit" in taken else None
+    ratio = taken["torch"] / taken["headwork"]
+    share = min(1.0, taken["limit"] / taken["headwork"]) if "limit" in taken else None
     shown = f"{ratio:.2f} ≥ {case.target:g}"
     if ratio < case.target:
         shown = f"{ratio:.2f} < {case.target:g}{would_take(share, ratio, case.target)}"
     of_limit = "" if share is None else f"{share:.0%}"
-    return case.name, shown, duration(taken["headwork"]), of_limit, str(explain(*arrays, **case.options))
+    return ratio, (case.name, shown, duration(taken["headwork"]), of_limit, str(explain(*arrays, **options)))
 
+
+ALL_THREADS = torch.get_num_threads()
 
 if __name__ == "__main__":
-    table = Table("forward + backward", "torch / headwork", "headwork", "of limit", "way", box=None)
-    for case in CASES:
-        table.add_row(*compare(case))
-    Console().print(table)
+    table = Table("case", "torch / headwork", "headwork", "of limit", "way", box=None)
+    rows = [compare(case) for case in CASES]
+    for _, row in sorted(rows, key=lambda row: row[0] >= 1):
+        table.add_row(*row)
+    Console(width=200).print(table)

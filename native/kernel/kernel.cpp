@@ -26,7 +26,7 @@ int backward_call(const hw_gradients *of, int threads) {
 }
 
 void multiply_add(int64_t operations, int threads) {
-    Load load{nullptr, operations / (2 * threads * accumulators * W<float>)+1, threads, 0, 0};
+    Load load{nullptr, operations / (2 * threads * in_flight * W<float>)+1, threads, 0, 0};
     in_parallel(threads, multiply_add_rounds, &load);
 }
 

@@ -19,19 +19,20 @@ inline void keep(void *load, float sum) {
     __atomic_store_n(&static_cast<Load *>(load)->sink, sum != sum ? 1 : 0, __ATOMIC_RELAXED);
 }
 
-// As many independent multiply-adds as there are accumulators, over and over.
+// Independent multiply-adds, more than any CPU has under way at once, and all of them in registers.
+constexpr int in_flight = HW_BYTES == 64 ? 16 : 12;
+
 inline void multiply_add_rounds(void *data) {
     const int64_t rounds = static_cast<Load *>(data)->amount;
-    Vec<float> sum[accumulators], by = splat<float>(0.999f), plus = splat<float>(1e-3f);
-    HW_EACH(i, 0, accumulators) sum[i] = splat<float>(static_cast<float>(i));
+    const Vec<float> by = splat<float>(0.999f), plus = splat<float>(1e-3f);
+    Vec<float> sum[in_flight];
+    HW_EACH(i, 0, in_flight) sum[i] = plus; // a loop that is not unrolled would leave them in memory
     for (int64_t round = 0; round < rounds; ++round)
-#pragma GCC unroll 32
-        for (int i = 0; i < accumulators; ++i) {
+        HW_EACH(i, 0, in_flight) {
             sum[i] = sum[i] * by + plus;
             hold(sum[i]);
         }
-#pragma GCC unroll 32
-    for (int i = 1; i < accumulators; ++i) sum[0] += sum[i];
+    HW_EACH(i, 1, in_flight) sum[0] += sum[i];
     keep(data, total<float>(sum[0]));
 }
 

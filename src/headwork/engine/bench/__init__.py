@@ -111,7 +111,8 @@ def work(case: Case, contenders: Contenders, quick: bool) -> Line:
     taken = contenders.medians(ready, case.name, 9 if quick else 15, 6 if quick else 25)
     ours, at_best = taken.pop("headwork"), taken.pop(MACHINE, None)
     ratios = {peer: seconds / ours for peer, seconds in taken.items()}
-    limit = None if at_best is None else Limit.of(case.make(), at_best)
+    # What was reached can be reached: a probe that was held up is no limit.
+    limit = None if at_best is None else Limit.of(case.make(), min(at_best, ours))
     return Line(case.name, ours, ratios, dict(case.targets), limit, notes)
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from multiprocessing import get_context
 from typing import Any, Self
 
@@ -70,9 +70,21 @@ def _at_hand(case: str) -> tuple[Problem, dict[str, Callable[[], float]]]:
     return next(known for known in CASES if known.name == case).make(), {}
 
 
+@cache
+def _without_gradients() -> Any:
+    """As torch's users run what they do not train: in inference mode, entered once, not with every call."""
+    import torch
+
+    mode = torch.inference_mode()
+    mode.__enter__()
+    return mode  # kept: it would leave the mode when it is forgotten
+
+
 def _prepare(peer: str, case: str) -> str | None:
     problem, ready = _at_hand(case)
     try:
+        if package_of(peer) == "torch":
+            _without_gradients()
         call = prepared(peer, problem)
         if call is None:
             return f"no {peer}"

@@ -15,7 +15,7 @@ from headwork.engine.bench.cases import Problem
 
 Call = Callable[[], Any]
 MACHINE = "machine"
-STREAM = 256 << 20  # bytes, more than any cache holds
+STREAM = 1 << 30  # bytes, more than any cache holds
 
 
 def prepared(peer: str, problem: Problem) -> Call | None:
@@ -48,38 +48,27 @@ def in_torch(problem: Problem) -> tuple[Any, Any, Any, Any, Any]:
     return torch, sdpa, *map(torch.from_numpy, (problem.q, problem.k, problem.v))
 
 
-def quiet(call: Call) -> Call:
-    """The call without the bookkeeping for gradients."""
-    import torch
-
-    def run() -> Any:
-        with torch.inference_mode():
-            return call()
-
-    return run
-
-
 def torch_call(problem: Problem) -> Call:
     torch, sdpa, q, k, v = in_torch(problem)
     grouped = q.shape[1] != k.shape[1]
     if problem.causal:
-        return quiet(lambda: sdpa(q, k, v, is_causal=True, enable_gqa=grouped))
+        return lambda: sdpa(q, k, v, is_causal=True, enable_gqa=grouped)
     seen = problem.visible()
     mask = None if seen is None else torch.from_numpy(seen)
-    return quiet(lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=grouped))
+    return lambda: sdpa(q, k, v, attn_mask=mask, enable_gqa=grouped)
 
 
 def torch_folded(problem: Problem) -> Call:
     """The query heads of a group as rows of one head, which a careful user would do by hand."""
     _, sdpa, q, k, v = in_torch(problem)
     batch, _, _, d = q.shape
-    return quiet(lambda: sdpa(q.reshape(batch, k.shape[1], -1, d), k, v).reshape(q.shape))
+    return lambda: sdpa(q.reshape(batch, k.shape[1], -1, d), k, v).reshape(q.shape)
 
 
 def torch_bfloat16(problem: Problem) -> Call:
     torch, sdpa, *arrays = in_torch(problem)
     q, k, v = (a.float().to(torch.bfloat16) for a in arrays)
-    return quiet(lambda: sdpa(q, k, v, enable_gqa=True))
+    return lambda: sdpa(q, k, v, enable_gqa=True)
 
 
 def torch_flex(problem: Problem) -> Call | None:
@@ -96,7 +85,7 @@ def torch_flex(problem: Problem) -> Call | None:
     try:
         blocks = create_block_mask(near, None, None, q.shape[2], k.shape[2], device="cpu")
         compiled = torch.compile(flex_attention)
-        call = quiet(lambda: compiled(q, k, v, block_mask=blocks))
+        call = partial(compiled, q, k, v, block_mask=blocks)
         call()
     except Exception:  # whatever a compiler may raise where it cannot run
         return None
@@ -108,7 +97,7 @@ def torch_loop(problem: Problem) -> Call:
     torch, sdpa, *arrays = in_torch(problem)
     q, k, v = (a.transpose(0, 1)[None] for a in arrays)
     parts = [slice(a, b) for a, b in pairwise(problem.ends.tolist())]
-    return quiet(lambda: torch.cat([sdpa(q[:, :, p], k[:, :, p], v[:, :, p]) for p in parts], 2)[0].transpose(0, 1))
+    return lambda: torch.cat([sdpa(q[:, :, p], k[:, :, p], v[:, :, p]) for p in parts], 2)[0].transpose(0, 1)
 
 
 def torch_padded(problem: Problem) -> Call:
@@ -122,7 +111,7 @@ def torch_padded(problem: Problem) -> Call:
 
     q, k, v = map(padded, arrays)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None, None, None]
-    call = quiet(lambda: sdpa(q, k, v, attn_mask=mask))
+    call = partial(sdpa, q, k, v, attn_mask=mask)
     return lambda: torch.cat([part[:, :n].transpose(0, 1) for part, n in zip(call(), lengths, strict=True)])
 
 

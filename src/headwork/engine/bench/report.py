@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 
 def table(results: "Results", console: Console) -> None:
-    """Ratios first: how many times as long each peer takes. Red: below target; below 1: listed."""
+    """Ratios first: how many times as long each peer takes. Red: below target; cases in which a peer is faster come
+    first, and are listed."""
     view = Table(title="times as long as headwork takes, ≥ what it should be", title_justify="left", box=None)
     for name in ("case", "torch", "onnx", "others", "headwork", "of limit"):
         view.add_column(name, justify="left" if name in ("case", "others") else "right", no_wrap=name != "others")
-    for line in results.lines:
+    for line in sorted(results.lines, key=lambda line: not line.slower_than):
         others = ", ".join(
             f"{peer} {ratio(line, peer)}" for peer in line.ratios if peer not in ("torch", "onnx", "onnx mha")
         )
