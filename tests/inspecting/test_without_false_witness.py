@@ -8,9 +8,9 @@ from headwork.inspecting.inspect import inspect
 from tests.inspecting import right_numpy, wrong_numpy
 
 torch = pytest.importorskip("torch")
-from tests.inspecting import right_torch, undecided_torch, wrong_torch  # noqa: E402  # they need torch
+from tests.inspecting import right_torch, right_tutorials, undecided_torch, wrong_torch  # noqa: E402  # they need torch
 
-RIGHT = [right_numpy, right_torch, undecided_torch]
+RIGHT = [right_numpy, right_torch, right_tutorials, undecided_torch]
 WRONG = [wrong_numpy, wrong_torch]
 
 

@@ -191,6 +191,59 @@ class HeadsGroupedInTurn(nn.Module):
         return out
 
 
+class ScaledTwice(Layer):
+    """Once when the queries are made, and once more."""
+
+    def scores(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return super().scores(q * self.d_k**-0.5, k, v)
+
+
+class KeysViewed(Layer):
+    """The sizes of a transpose without its order."""
+
+    def scores(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q @ k.reshape(*k.shape[:2], k.shape[3], k.shape[2]) / math.sqrt(self.d_k)
+
+
+class HiddenAtZero(Layer):
+    """A hidden score of 0 still counts."""
+
+    def attend(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        return F.softmax(scores if mask is None else scores.masked_fill(mask == 0, 0.0), dim=-1)
+
+
+class ScaleForgotten(Layer):
+    def scores(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q @ k.transpose(-2, -1)
+
+
+class OverEverything(Layer):
+    def attend(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        scores = scores if mask is None else scores.masked_fill(mask == 0, -1e9)
+        return F.softmax(scores.flatten(-2), dim=-1).view(scores.shape)
+
+
+class Columns(Layer):
+    def attend(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        return F.softmax(scores if mask is None else scores.masked_fill(mask == 0, -1e9), dim=-2)
+
+
+def largest_only(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """All weight on the largest score."""
+    return F.one_hot((q @ k.mT).argmax(-1), k.shape[-2]).to(v.dtype) @ v
+
+
+def one_more_below(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A one in the denominator that nobody asked for."""
+    weights = (q @ k.mT / math.sqrt(q.size(-1))).exp()
+    return weights / (1 + weights.sum(-1, keepdim=True)) @ v
+
+
+def two_for_e(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Powers of two."""
+    return F.softmax(q @ k.mT / math.sqrt(q.size(-1)) * math.log(2), -1) @ v
+
+
 WRONG = {
     "ViewedAsHeads": "split-untransposed",
     "ViewedAsHeadsAndBack": "split-untransposed+merged-untransposed",
@@ -209,4 +262,13 @@ WRONG = {
     "FusedAndUnprojected": "forgot-output-projection",
     "HeadsReversed": "heads-reordered",
     "HeadsGroupedInTurn": "",
+    "ScaledTwice": "scaled-by-d_k",
+    "KeysViewed": "k-not-transposed",
+    "HiddenAtZero": "mask-too-weak",
+    "Columns": "softmax-columns",
+    "ScaleForgotten": "forgot-scale",
+    "OverEverything": "softmax-everything",
+    "largest_only": "",
+    "one_more_below": "",
+    "two_for_e": "",
 }

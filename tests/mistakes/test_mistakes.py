@@ -13,6 +13,7 @@ from headwork.graph import Step, read
 from headwork.inspecting.arrays import VALUES
 from headwork.mistakes import slips
 from headwork.mistakes.catalogue import CATALOGUE, SUBJECTS
+from headwork.mistakes.diagnose import Variants
 from headwork.mistakes.operations import EXACT, FLOATS
 from headwork.mistakes.predict import Variant, float_handed
 from headwork.readings.floats import to_floats
@@ -255,3 +256,12 @@ def test_no_occasion_no_mistake() -> None:
 def test_slips_of_the_pen(answer: list[list[float]], slip: list[str]) -> None:
     close = [[0.01] * len(row) for row in answer]
     assert list(slips.slips(answer, [[1, 2, 3], [4, 5, 6]], close)) == slip
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", [[1, 1, 0], [1, 0, 1]]])
+def test_any_two_mistakes_can_be_made_together(mask: Any) -> None:
+    """One may leave out what the other changes; fewer tokens than keys, where most have their occasion."""
+    given = {"Q": [[1, 2], [0, 1]], "K": [[1, 2], [3, 4], [5, 6]], "V": [[1], [2], [3]]}
+    table = {"formula": "scaled_dot_product", "mask": mask, "given": given, "part": [{"find": ["head_output"]}]}
+    problem = Ready(read_problem(table if mask != "none" else {k: v for k, v in table.items() if k != "mask"}, ""))
+    assert Variants(problem.last, FLOATS).pairs()

@@ -17,6 +17,7 @@ WIDTHS = (
     *("d_model", "embed_dim", "dim", "embed_size", "hidden_size", "hidden_dim", "d", "emb", "n_embd", "d_in", "d_out"),
     *("model_dim", "embedding_dim", "emb_dim", "emb_size", "in_dim", "out_dim", "hid_dim", "num_hiddens", "n_embed"),
     *("dim_in", "dim_out", "qkv_features", "in_features", "out_features", "query_dim", "input_dim", "n_state"),
+    *("query_size", "n_feat", "E_q", "E_k", "E_v", "E_total"),
 )
 WIDTHS_OF_A_HEAD = ("d_k", "d_v", "dk", "dv", "head_dim", "dim_head", "d_head", "head_size", "key_size", "value_size")
 LENGTHS = ("context_length", "block_size", "max_len", "max_seq_len", "seq_len", "n_ctx", "max_position_embeddings")
@@ -62,8 +63,11 @@ def built(target: Any, d_model: int, heads: int) -> Any:
         torch.manual_seed(0)
     np.random.seed(0)  # theirs, not ours: their parameters are to be the same every time
     known = sizes_by_name(d_model, heads, max(1, heads // 2))
+    asked = parameters_asked(target)
+    if "query_size" in asked:  # then all three are sizes of what comes in
+        known |= dict.fromkeys(("key_size", "value_size"), d_model)
     given: dict[str, Any] = {}
-    for name, parameter in parameters_asked(target).items():
+    for name, parameter in asked.items():
         needed = parameter.default is inspect.Parameter.empty
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue

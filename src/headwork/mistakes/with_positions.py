@@ -52,7 +52,7 @@ def causal_top_left(step: Step) -> Step | None:
     >>> compare("causal-top-left", "masked", Q=[[0], [0]], K=zero, V=zero, mask="causal")
     right [[0, 0, -inf], [0, 0, 0]], mistaken [[0, -inf, -inf], [0, 0, -inf]]
     """
-    if step.role != "masked":
+    if step.role != "masked" or len(step.inputs) != 2:  # another mistake may have left the mask out
         return None
     scores, mask = step.inputs
     rows, columns = shapes(mask)[mask][-2:]
