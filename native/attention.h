@@ -23,9 +23,10 @@ typedef struct {
 } hw_array;
 
 // The tokens and keys of one batch item: a padded batch shortens `keys`, a packed one moves the starts too.
-// Token i sits at key position i + offset when causal order or a window is counted.
+// Token i sits at key position i + offset when causal order, a window or a distance is counted; no key before `first`
+// is read.
 typedef struct {
-    int64_t token0, tokens, key0, keys, offset;
+    int64_t token0, tokens, key0, keys, offset, first;
 } hw_span;
 
 typedef struct {
@@ -40,7 +41,16 @@ typedef struct {
     int64_t offset;        // for every batch item, where there are no spans
     int64_t left, right;   // how many keys before and after its own position a token reads, −1 = all
     double scale, softcap; // softcap 0 = none
-    int threads;           // how many at most; 0 = the default
+    // Each optional, in the accumulation type. A sink is a score without a value, one more in every row of its head. A
+    // slope takes slope · |key − position| off a score; a row of the table adds what stands at key − position, from
+    // −reach to reach, and at its ends for all that lies farther.
+    hw_array sinks, slopes; // (batch…, head); row and column unused
+    hw_array table;         // (batch…, head, 2 · reach + 1); row unused
+    int64_t reach;
+    double
+        dropout; // the share of weights that do not reach the values, drawn for (seed, batch item, head, row, column)
+    uint64_t seed;
+    int threads; // how many at most; 0 = the default
 } hw_attention;
 
 // Works out `out` (and `lse`, `weights`). float32 accumulation unless q is float64. The result does not depend on
@@ -53,7 +63,9 @@ typedef struct {
     hw_array dout;       // the gradient of `out`
     hw_array dlse;       // optional: that of `lse`
     hw_array dq, dk, dv; // each optional; the group's query heads are summed in dk and dv
-    hw_array dmask;      // optional: of an additive mask, in the accumulation type; summed over axes without a stride
+    // Each optional, in the accumulation type: of an additive mask, of the slopes and of the table; summed over axes
+    // without a stride.
+    hw_array dmask, dslopes, dtable;
 } hw_gradients;
 
 // Recomputes the weights from `lse`, a tile at a time. The result does not depend on the number of threads. What lies

@@ -16,7 +16,8 @@ namespace {
 struct Axes {
     int head, row, column;
 };
-constexpr Axes heads_first{3, 2, 1}, tokens_first{2, 3, 1}, one_head{0, 2, 1}, rows_only{2, 1, 0};
+constexpr Axes heads_first{3, 2, 1}, tokens_first{2, 3, 1}, one_head{0, 2, 1}, rows_only{2, 1, 0}, heads_only{1, 0, 0},
+    heads_and_columns{2, 0, 1};
 
 hw_array array_of(const View &view, Axes axes, int inner) {
     hw_array array{};
@@ -76,12 +77,36 @@ Axes axes_of(const View &out, bool swapped) {
 struct Options {
     bool swapped;
     int64_t offset, left, right;
-    double scale, softcap;
+    double scale, softcap, dropout;
+    uint64_t seed;
     int threads;
 };
 
-hw_attention described(const View &q, const View &k, const View &v, const View &mask, const View &out, const View &lse,
-                       const View &spans, const Options &options) {
+// What is read besides q, k and v, and how.
+struct Given {
+    const View mask, spans, sinks, slopes, table;
+    Given(nb::handle mask, nb::handle spans, nb::handle sinks, nb::handle slopes, nb::handle table)
+        : mask(mask, false), spans(spans, false), sinks(sinks, false), slopes(slopes, false), table(table, false) {}
+};
+
+// Spans come from tensors whose numbers nobody has seen before: none may lead out of the arrays, or two to one row.
+void check_spans(const hw_attention &call, int64_t count, bool packed) {
+    constexpr int64_t far = int64_t(1) << 61;
+    int64_t done = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const hw_span &span = call.spans[i];
+        const auto within = [](int64_t start, int64_t size, int64_t all) {
+            return start >= 0 && size >= 0 && start <= all && size <= all - start;
+        };
+        if (!within(span.token0, span.tokens, call.tokens) || !within(span.key0, span.keys, call.keys) ||
+            span.first < 0 || span.offset > far || span.offset < -far || (packed && span.token0 < done))
+            throw nb::value_error("lengths, starts or offsets lie outside the tokens and keys");
+        done = span.token0 + span.tokens;
+    }
+}
+
+hw_attention described(const View &q, const View &k, const View &v, const Given &given, const View &out,
+                       const View &lse, const Options &options) {
     const Axes axes = axes_of(out, options.swapped);
     hw_attention call{};
     int64_t items = 1;
@@ -96,52 +121,67 @@ hw_attention described(const View &q, const View &k, const View &v, const View &
     call.k = array_of(k, axes, 3);
     call.v = array_of(v, axes, 3);
     call.out = array_of(out, axes, 3);
-    call.mask = mask_of(mask);
+    call.mask = mask_of(given.mask);
+    call.sinks = array_of(given.sinks, heads_only, 1);
+    call.slopes = array_of(given.slopes, heads_only, 1);
+    call.table = array_of(given.table, heads_and_columns, 2);
+    call.reach = given.table.size(1) / 2;
     call.lse = array_of(lse, rows_only, 2);
-    if (spans.there()) {
-        const int64_t given = spans.bytes() / static_cast<int64_t>(sizeof(hw_span));
+    if (given.spans.there()) {
+        if (!given.spans.is_table(sizeof(hw_span) / sizeof(int64_t))) throw nb::value_error("spans are no table");
+        const int64_t count = given.spans.size(2);
         // Packed sequences are so many items of a batch that all lie in the same arrays.
-        if (out.rank() == 3 && given != items) items = call.batch[HW_BATCH_AXES - 1] = given;
-        if (given != items) throw nb::value_error("one span per batch item");
-        call.spans = static_cast<const hw_span *>(spans.data());
+        if (out.rank() == 3 && count != items) items = call.batch[HW_BATCH_AXES - 1] = count;
+        if (count != items) throw nb::value_error("one span per batch item");
+        call.spans = static_cast<const hw_span *>(given.spans.data());
+        check_spans(call, count, out.rank() == 3);
     }
     call.offset = options.offset;
     call.left = options.left;
     call.right = options.right;
     call.scale = options.scale;
     call.softcap = options.softcap;
+    call.dropout = options.dropout;
+    call.seed = options.seed;
     call.threads = options.threads;
     return call;
 }
 
 void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse,
-             nb::handle weights, nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right,
-             double scale, double softcap, int threads) {
-    const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
+             nb::handle weights, nb::handle spans, nb::handle sinks, nb::handle slopes, nb::handle table, bool swapped,
+             int64_t offset, int64_t left, int64_t right, double scale, double softcap, double dropout, uint64_t seed,
+             int threads) {
+    const View q_view(q, false), k_view(k, false), v_view(v, false);
+    const Given given(mask, spans, sinks, slopes, table);
     const View out_view(out, true), lse_view(lse, true), weights_view(weights, true);
-    const Options options{swapped, offset, left, right, scale, softcap, threads};
-    hw_attention call = described(q_view, k_view, v_view, mask_view, out_view, lse_view, spans_view, options);
+    const Options options{swapped, offset, left, right, scale, softcap, dropout, seed, threads};
+    hw_attention call = described(q_view, k_view, v_view, given, out_view, lse_view, options);
     call.weights = array_of(weights_view, heads_first, 3);
     work_out(hw_forward, call);
 }
 
 void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse,
               nb::handle dout, nb::handle dlse, nb::handle dq, nb::handle dk, nb::handle dv, nb::handle dmask,
-              nb::handle spans, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
-              int threads) {
-    const View q_view(q, false), k_view(k, false), v_view(v, false), mask_view(mask, false), spans_view(spans, false);
+              nb::handle dslopes, nb::handle dtable, nb::handle spans, nb::handle sinks, nb::handle slopes,
+              nb::handle table, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
+              double dropout, uint64_t seed, int threads) {
+    const View q_view(q, false), k_view(k, false), v_view(v, false);
+    const Given given(mask, spans, sinks, slopes, table);
     const View out_view(out, false), lse_view(lse, false), dout_view(dout, false), dlse_view(dlse, false);
     const View dq_view(dq, true), dk_view(dk, true), dv_view(dv, true), dmask_view(dmask, true);
-    const Options options{swapped, offset, left, right, scale, softcap, threads};
+    const View dslopes_view(dslopes, true), dtable_view(dtable, true);
+    const Options options{swapped, offset, left, right, scale, softcap, dropout, seed, threads};
     const Axes axes = axes_of(out_view, swapped);
     hw_gradients gradients{};
-    gradients.call = described(q_view, k_view, v_view, mask_view, out_view, lse_view, spans_view, options);
+    gradients.call = described(q_view, k_view, v_view, given, out_view, lse_view, options);
     gradients.dout = array_of(dout_view, axes, 3);
     gradients.dlse = array_of(dlse_view, rows_only, 2);
     gradients.dq = array_of(dq_view, axes, 3);
     gradients.dk = array_of(dk_view, axes, 3);
     gradients.dv = array_of(dv_view, axes, 3);
     gradients.dmask = mask_of(dmask_view);
+    gradients.dslopes = array_of(dslopes_view, heads_only, 1);
+    gradients.dtable = array_of(dtable_view, heads_and_columns, 2);
     work_out(hw_backward, gradients);
 }
 
@@ -209,14 +249,16 @@ NB_MODULE(_native, module) {
     hw_watch_forks();
     if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
     module.def("forward", &forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
-               nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("swapped"),
-               nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
-               nb::arg("threads"));
+               nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("sinks").none(),
+               nb::arg("slopes").none(), nb::arg("table").none(), nb::arg("swapped"), nb::arg("offset"),
+               nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"), nb::arg("dropout"),
+               nb::arg("seed"), nb::arg("threads"));
     module.def("backward", &backward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(), nb::arg("out"),
                nb::arg("lse"), nb::arg("dout"), nb::arg("dlse").none(), nb::arg("dq").none(), nb::arg("dk").none(),
-               nb::arg("dv").none(), nb::arg("dmask").none(), nb::arg("spans").none(), nb::arg("swapped"),
-               nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"),
-               nb::arg("threads"));
+               nb::arg("dv").none(), nb::arg("dmask").none(), nb::arg("dslopes").none(), nb::arg("dtable").none(),
+               nb::arg("spans").none(), nb::arg("sinks").none(), nb::arg("slopes").none(), nb::arg("table").none(),
+               nb::arg("swapped"), nb::arg("offset"), nb::arg("left"), nb::arg("right"), nb::arg("scale"),
+               nb::arg("softcap"), nb::arg("dropout"), nb::arg("seed"), nb::arg("threads"));
     module.def("plain", &plain, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(), nb::arg("causal"),
                nb::arg("threads"));
     module.def("plain_tensors", &plain_tensors, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),

@@ -130,7 +130,17 @@ class View {
     int known_type() const { return type_; }
     void *data() const { return data_; }
     int64_t item_size() const { return item_size_; }
-    int64_t bytes() const { return buffer_.len; }
+    int64_t bytes() const {
+        int64_t count = item_size_;
+        for (int axis = 0; axis < rank_; ++axis) count *= shape_[axis];
+        return count;
+    }
+    // Rows of so many 64-bit numbers, one after another.
+    bool is_table(int64_t columns) const {
+        const int64_t row = columns * static_cast<int64_t>(sizeof(int64_t));
+        return rank_ == 2 && item_size_ == sizeof(int64_t) && size(1) == columns && (size(2) < 2 || stride(2) == row) &&
+               stride(1) == static_cast<int64_t>(sizeof(int64_t));
+    }
 
   private:
     void see_buffer() {

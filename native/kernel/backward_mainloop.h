@@ -61,6 +61,7 @@ template <class T> struct BackwardWorker {
         const int64_t item = result / call.kv_heads, kv_head = result % call.kv_heads;
         constexpr T ln2 = static_cast<T>(0.69314718055994530942);
         const Group group(call, item, kv_head);
+        tile.group = &group;
         int64_t at[HW_BATCH_AXES];
         batch_place(call, item, at);
         queries.read(of, group, item, 0, group.lanes);
@@ -105,7 +106,7 @@ template <class T> struct BackwardWorker {
             for (int64_t j = 0; j < keys.count; ++j) {
                 const T p = tile.p[r * tile_keys + j], ds = tile.ds[r * tile_keys + j];
                 const int64_t row = tile.row0 + r;
-                if (p == 0) continue;
+                if (p == 0 && ds == 0) continue; // hidden; a weight that was dropped has a slope
                 for (int64_t c = 0; c < d_v; ++c) dv[j * d_v + c] += p * queries.dout[row * d_v + c];
                 for (int64_t c = 0; c < d_k; ++c) dk[j * d_k + c] += ds * queries.q[row * d_k + c];
                 for (int64_t c = 0; c < d_k; ++c) dq[row * d_k + c] += ds * keys.k[j * d_k + c];

@@ -78,6 +78,7 @@ template <class T> struct MaskWorker {
     void add_head(int64_t item, int64_t head, Range row_range, Range key_range) {
         const int64_t each = call.heads / call.kv_heads;
         const Group group(call, item, head / each);
+        tile.group = &group;
         for (int64_t row = row_range.from * tile_rows; row < least(row_range.to * tile_rows, group.span.tokens);
              row += tile_rows) {
             const int64_t here = least(tile_rows, group.span.tokens - row);

@@ -29,6 +29,8 @@ template <class T> struct Queries {
     T *delta, *out;        // delta = Σ dout·out − dlse; `out` is one row of scratch
     int64_t *first, *last; // the keys each may read
     const char **mask;
+    RowKey *key; // of dropout
+    Lane *lane;  // where distances are counted
     int64_t count;
     bool finite, every; // every: each of them may read every key
 
@@ -44,6 +46,8 @@ template <class T> struct Queries {
         first = from.take<int64_t>(room);
         last = from.take<int64_t>(room);
         mask = from.take<const char *>(room);
+        key = from.take<RowKey>(call.dropout > 0 ? room : 0);
+        lane = from.take<Lane>(has_distances(call) ? room : 0);
     }
 
     void read(const hw_gradients &of, const Group &group, int64_t item, int64_t from, int64_t rows) {
@@ -55,31 +59,35 @@ template <class T> struct Queries {
         const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
         count = rows;
         finite = every = true;
+        const Dropout<T> dropout(call);
+        const bool distances = has_distances(call);
         for (int64_t r = 0; r < rows; ++r) {
             const int64_t head = (from + r) / group.span.tokens, token = (from + r) % group.span.tokens;
-            const Lane lane = group.lane(token, head);
+            const Lane here = group.lane(token, head);
+            if (dropout.on) key[r] = dropout.key(group.item, here.head, token);
+            if (distances) lane[r] = here;
             const int64_t row = group.span.token0 + token;
             T *const dout_row = dout + r * d_v;
-            read_padded(q + r * d_k, call.q, lane.q, call.d_k);
+            read_padded(q + r * d_k, call.q, here.q, call.d_k);
             // Scaled here and not in the keys, as in the forward pass: the same scores to the last bit.
             for (int64_t c = 0; c < d_k; c += W<T>) store<T>(q + r * d_k + c, load<T>(q + r * d_k + c) * factor);
             read_padded(dout_row, of.dout, Group::place(of.dout, dout_at, group.head0 + head, row), call.d_v);
-            read_padded(out, call.out, lane.out, call.d_v);
+            read_padded(out, call.out, here.out, call.d_v);
             Vec<T> sum{};
             for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
             T dlse = 0;
             if (of.dlse.data)
                 __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
-            const auto whole = read_lse<T>(call.lse, lane.lse) * typename Shape<T>::Wider(1.4426950408889634074L);
+            const auto whole = read_lse<T>(call.lse, here.lse) * typename Shape<T>::Wider(1.4426950408889634074L);
             lse[r] = static_cast<T>(whole);
             rest[r] = whole - whole == 0 ? static_cast<T>(whole - lse[r]) : 0;
             only[r] = static_cast<T>(__builtin_nan(""));
-            if (whole <= deep<T> && whole - whole == 0) see_deep(call, lane, r);
+            if (whole <= deep<T> && whole - whole == 0) see_deep(group, here, r);
             delta[r] = total<T>(sum) - dlse;
-            first[r] = lane.first;
-            last[r] = lane.last;
-            mask[r] = lane.mask;
-            every = every && lane.first == 0 && lane.last == group.span.keys;
+            first[r] = here.first;
+            last[r] = here.last;
+            mask[r] = here.mask;
+            every = every && here.first == 0 && here.last == group.span.keys;
             finite = finite && all_finite(q + r * d_k, d_k) && all_finite(dout_row, d_v);
         }
         const int64_t past = tile_rows;
@@ -88,16 +96,18 @@ template <class T> struct Queries {
         for (int64_t r = rows; r < rows + past; ++r)
             lse[r] = rest[r] = delta[r] = 0, only[r] = static_cast<T>(__builtin_nan("")), first[r] = last[r] = 0,
             mask[r] = nullptr;
+        for (int64_t r = rows; r < rows + past && dropout.on; ++r) key[r] = {};
     }
 
   private:
     // The log-sum-exp of such a row is the mask's number, without a trace of how many keys share it: they are counted.
-    void see_deep(const hw_attention &call, const Lane &lane, int64_t r) {
-        if (!call.mask.data || call.mask.type == HW_BOOL) return;
+    void see_deep(const Group &group, const Lane &here, int64_t r) {
+        if (!is_biased(*group.call)) return;
+        const CarefulRow<T> row{group, here};
         int64_t sharing = 0;
         T most_added = -infinity<T>;
-        for (int64_t key = lane.first; key < lane.last; ++key) {
-            const T added = read_bias<T>(call.mask, lane.mask + key * call.mask.column);
+        for (int64_t at = here.first; at < here.last; ++at) {
+            const T added = static_cast<T>(row.bias(at));
             sharing = added > most_added ? 1 : sharing + (added == most_added);
             most_added = most(most_added, added);
         }

@@ -13,6 +13,7 @@ enum class Seen { all, range, general };
 
 template <class T> struct Tile {
     const hw_attention *call;
+    const Group *group;
     T *p, *ds;          // rows of tile_keys
     T *bias;            // what a mask adds; −∞ hides. Once p is there: the slope of the softcap
     T cap;              // softcap · log2 e
@@ -50,10 +51,12 @@ template <class T> struct Tile {
         const Seen seen = how_seen(queries, keys);
         clean = seen == Seen::all || (keys.finite && queries.finite);
         reach(keys.padded, seen == Seen::range && clean);
-        if (seen == Seen::all) weigh<Seen::all>(queries, keys);
-        else if (seen == Seen::range) weigh<Seen::range>(queries, keys);
-        else if (see(queries, keys)) weigh<Seen::general>(queries, keys);
-        else return false;
+        if (seen == Seen::general && !see(queries, keys)) return false;
+        const bool drops = call->dropout > 0;
+        if (seen == Seen::all) drops ? weigh<Seen::all, true>(queries, keys) : weigh<Seen::all, false>(queries, keys);
+        else if (seen == Seen::range)
+            drops ? weigh<Seen::range, true>(queries, keys) : weigh<Seen::range, false>(queries, keys);
+        else drops ? weigh<Seen::general, true>(queries, keys) : weigh<Seen::general, false>(queries, keys);
         return true;
     }
 
@@ -69,7 +72,7 @@ template <class T> struct Tile {
   private:
     Seen how_seen(const Queries<T> &queries, const Keys<T> &keys) {
         using Int = typename Shape<T>::Int;
-        const bool general = call->mask.data || cap > 0;
+        const bool general = call->mask.data || cap > 0 || has_distances(*call);
         bool all = keys.count == keys.padded;
         if (all && queries.every && !general) return Seen::all;
         for (int64_t r = 0; r < rows; ++r) {
@@ -90,11 +93,14 @@ template <class T> struct Tile {
         for (int64_t r = 0; r < rows; ++r) last_key[r] = key = narrow ? most<int64_t>(key, reads_to[r]) : padded;
     }
 
-    template <Seen seen> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
+    template <Seen seen, bool drops> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
+        const Dropout<T> dropout(*call);
         const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>), group = group_keys<T>;
         const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
-        // Whole tiles, whatever the height of the products that read p and ds.
-        const auto rows_of = [this](int64_t g) { return Span{first_row[g] / accumulators * accumulators, rows}; };
+        // Whole tiles, whatever the height of the products that read p and ds; they may start some keys before g.
+        const auto rows_of = [this](int64_t g) {
+            return Span{first_row[g / accumulators * accumulators] / accumulators * accumulators, rows};
+        };
         const auto all_of = [](int64_t terms) { return [=](int64_t, int64_t) { return Span{0, terms}; }; };
         for (int64_t g = 0; g < keys.padded; g += group)
             columns_of_product<T, 3>(rows_of(g), q, keys.k_turned + g * d_k, group, all_of(call->d_k),
@@ -107,8 +113,14 @@ template <class T> struct Tile {
             columns_of_product<T, 3>(rows_of(g), dout, keys.v_turned + g * d_v, group, all_of(call->d_v),
                                      [&, g](int64_t r, int v, Vec<T> dp) HW_LAMBDA {
                                          const int64_t at = r * tile_keys + g + v * W<T>;
-                                         const Vec<T> here = load<T>(p + at),
-                                                      slope = here * (dp - queries.delta[row0 + r]);
+                                         const Vec<T> here = load<T>(p + at);
+                                         if constexpr (drops) {
+                                             const IVec<T> kept =
+                                                 dropout.keeps(queries.key[row0 + r], keys.start + g + v * W<T>);
+                                             dp = kept ? dp * dropout.gain : Vec<T>{};
+                                             store<T>(p + at, kept ? here * dropout.gain : Vec<T>{});
+                                         }
+                                         const Vec<T> slope = here * (dp - queries.delta[row0 + r]);
                                          // What has no weight is not read.
                                          store<T>(ds + at, here == T(0) ? Vec<T>{} : slope);
                                      });
@@ -140,6 +152,9 @@ template <class T> struct Tile {
             for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, splat<T>(-infinity<T>));
             if (reads_from[r] >= reads_to[r]) continue;
             see_row(row, queries.mask[row0 + r], keys.start, reads_from[r], reads_to[r]);
+            if (has_distances(*call))
+                Distances<T>(*group, queries.lane[row0 + r])
+                    .add(row + reads_from[r], keys.start + reads_from[r], reads_to[r] - reads_from[r]);
             if (queries.only[row0 + r] == queries.only[row0 + r]) keep_only(row, queries.only[row0 + r], keys.padded);
             for (int64_t j = 0; j < keys.padded; j += W<T>) seen |= load<T>(row + j) != -infinity<T>;
         }

@@ -134,15 +134,21 @@ template <class T, int R> void cap_rows(const RowBlock<T> &block, int row0) {
 }
 
 // What a mask does to the 32 scores of a row from key `start` on; hidden ones become −∞.
-template <class T> void adjust_row(RowBlock<T> &block, int r, int64_t start, int64_t keys) {
+template <class T> void adjust_row(RowBlock<T> &block, const Group &group, int r, int64_t start, int64_t keys) {
     const hw_attention &call = *block.call;
     const Lane &lane = block.lane[r];
     uint32_t seen = range_word(lane.first, lane.last, start) & range_word(0, keys, 0);
     if (lane.mask && call.mask.type == HW_BOOL) {
         seen &= mask_word(lane.mask + start * call.mask.column, call.mask.column, keys);
-    } else if (lane.mask) {
+    }
+    if (is_biased(call)) {
+        const bool masked = has_additive_mask(call);
+        T row[word] = {};
+        for (int64_t j = 0; j < keys && masked; ++j)
+            row[j] = read_bias<T>(call.mask, lane.mask + (start + j) * call.mask.column);
+        if (has_distances(call)) Distances<T>(group, lane).add(row, start, keys);
         for (int64_t j = 0; j < keys; ++j) {
-            const T added = read_bias<T>(call.mask, lane.mask + (start + j) * call.mask.column);
+            const T added = row[j];
             *block.place(r, j) += bias_in_powers<T>(added);
             if (added == -infinity<T>) seen &= ~(uint32_t(1) << j);
         }
@@ -217,7 +223,7 @@ void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, int64_
     bool hidden = false;
     if (call.softcap > 0) each_tile(block, [&]<int R>(int row0) { cap_rows<T, R>(block, row0); });
     for (int r = 0; r < block.rows; ++r) {
-        adjust_row(block, r, start, keys);
+        adjust_row(block, group, r, start, keys);
         hidden = hidden || block.seen[r] != whole;
     }
     each_tile(block, [&]<int R>(int row0) { weigh_rows<T, R>(state, block, row0, call.d_v); });

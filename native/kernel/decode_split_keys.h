@@ -24,7 +24,7 @@ template <class T> bool suits_rows(const hw_attention &of) {
     for (int64_t b = 0, items = of.spans ? batch_items(of) : 0; b < items; ++b)
         tokens = most(tokens, of.spans[b].tokens);
     return tokens * (of.heads / of.kv_heads) <= max_rows && whole(of.k, of.d_k) && whole(of.v, of.d_v) &&
-           !of.weights.data;
+           !of.weights.data && !(of.dropout > 0);
 }
 
 template <class T> struct RowCall {
@@ -119,8 +119,12 @@ template <class T> struct RowWorker {
     void finish(const Group &group, RowState<T> state) {
         for (int r = 0; r < block.rows; ++r) {
             const Lane &lane = block.lane[r];
-            const T sum = state.sum[r], inverse = sum == 0 ? 0 : 1 / sum;
             T *const o = state.o + r * of.d_v;
+            if (of.sinks.data) {
+                const T factor = join_sink<T>(sink_in_powers<T>(group, lane), state.top[r], state.sum[r]);
+                for (int64_t c = 0; c < of.d_v && factor != 1; ++c) o[c] *= factor;
+            }
+            const T sum = state.sum[r], inverse = sum == 0 ? 0 : 1 / sum;
             bool odd = sum - sum != 0;
             for (int64_t c = 0; c < of.d_v; ++c) {
                 o[c] *= inverse;

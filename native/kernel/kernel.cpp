@@ -1,5 +1,6 @@
 // The kernels' entry points: compiled once for every instruction set, with HW_CPU its name and HW_BYTES its vector
 // width.
+#include "backward_distance.h"
 #include "backward_mainloop.h"
 #include "backward_mask.h"
 #include "decode_split_keys.h"
@@ -18,7 +19,9 @@ int forward_call(const hw_attention *call, int threads) {
 
 template <class T> int backward(const hw_gradients &of, int threads) {
     if ((of.dq.data || of.dk.data || of.dv.data) && backward_in_keys<T>(of, threads)) return 1;
-    return of.dmask.data ? backward_to_mask<T>(of, threads) : 0;
+    if (of.dmask.data && backward_to_mask<T>(of, threads)) return 1;
+    if (of.dslopes.data && backward_to_distances<T>(of, of.dslopes, threads)) return 1;
+    return of.dtable.data ? backward_to_distances<T>(of, of.dtable, threads) : 0;
 }
 
 int backward_call(const hw_gradients *of, int threads) {

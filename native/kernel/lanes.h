@@ -15,6 +15,7 @@ struct Lane {
     const char *q, *mask;
     char *out, *lse, *weights;
     int64_t first, last;
+    int64_t token, head;
 };
 
 HW_INLINE int64_t batch_offset(const hw_array &array, const int64_t (&at)[HW_BATCH_AXES]) {
@@ -38,7 +39,7 @@ HW_INLINE void batch_place(const hw_attention &call, int64_t item, int64_t (&at)
 }
 
 HW_INLINE hw_span span_of(const hw_attention &call, int64_t item) {
-    return call.spans ? call.spans[item] : hw_span{0, call.tokens, 0, call.keys, call.offset};
+    return call.spans ? call.spans[item] : hw_span{0, call.tokens, 0, call.keys, call.offset, 0};
 }
 
 // One batch item and one key head: the queries of every head in the group that reads it are its lanes, the heads of
@@ -46,11 +47,12 @@ HW_INLINE hw_span span_of(const hw_attention &call, int64_t item) {
 struct Group {
     const hw_attention *call;
     hw_span span;
-    int64_t heads, lanes, head0;
+    int64_t item, heads, lanes, head0;
     const char *k, *v;
     int64_t q, out, mask, lse, weights; // offsets in bytes of this batch item
+    int64_t sinks = 0, slopes = 0, table = 0;
 
-    Group(const hw_attention &of, int64_t item, int64_t kv_head) : call(&of), span(span_of(of, item)) {
+    Group(const hw_attention &of, int64_t item, int64_t kv_head) : call(&of), span(span_of(of, item)), item(item) {
         int64_t at[HW_BATCH_AXES];
         batch_place(of, item, at);
         heads = of.heads / of.kv_heads;
@@ -63,6 +65,9 @@ struct Group {
         mask = batch_offset(of.mask, at);
         lse = batch_offset(of.lse, at);
         weights = batch_offset(of.weights, at);
+        if (of.sinks.data) sinks = batch_offset(of.sinks, at);
+        if (of.slopes.data) slopes = batch_offset(of.slopes, at);
+        if (of.table.data) table = batch_offset(of.table, at);
     }
 
     static char *place(const hw_array &array, int64_t offset, int64_t head, int64_t row) {
@@ -85,6 +90,7 @@ struct Group {
         const int64_t head = head0 + of_group;
         const int64_t row = span.token0 + token;
         Lane lane;
+        lane.head = head;
         lane.q = place(call->q, q, head, row);
         lane.mask = place(call->mask, mask, head, row);
         lane.out = place(call->out, out, head, row);
@@ -109,7 +115,8 @@ struct Group {
     // The keys that a token may read.
     void see(Lane &lane, int64_t token) const {
         const int64_t position = token + span.offset;
-        lane.first = call->left < 0 ? 0 : most<int64_t>(0, position - call->left);
+        lane.token = token;
+        lane.first = call->left < 0 ? span.first : most(span.first, position - call->left);
         lane.last = call->right < 0 ? span.keys : least<int64_t>(span.keys, position + call->right + 1);
         if (lane.last <= lane.first) lane.first = lane.last = 0;
     }

@@ -27,6 +27,7 @@ template <class T> struct PanelCall {
     const hw_attention &of;
     const Plan<T> plan;
     Team<T> team{plan.items, plan.parts, (of.d_v + 2) * max_lanes<T>};
+    const Dropout<T> dropout{of};
 };
 
 template <class T> struct PanelWorker {
@@ -42,14 +43,14 @@ template <class T> struct PanelWorker {
     int64_t carve(char *memory) {
         Carve from{memory};
         const int64_t lanes = max_lanes<T>, tile = key_block * lanes;
-        const bool masked = of.mask.data && of.mask.type != HW_BOOL;
+        const bool biased = is_biased(of);
         panel = from.take<Panel<T>>(panels_per_item);
         T *const q = from.take<T>(call.plan.per_item * of.d_k * lanes);
         T *const o = from.take<T>(call.plan.per_item * call.team.state_size);
         block.p = from.take<T>(tile);
         block.raw = of.weights.data ? from.take<T>(tile) : nullptr;
-        block.bias = masked ? from.take<T>(tile) : nullptr;
-        block.bias_rows = masked ? from.take<T>(tile) : nullptr;
+        block.bias = biased ? from.take<T>(tile) : nullptr;
+        block.bias_rows = biased ? from.take<T>(tile) : nullptr;
         block.seen = from.take<Visible<T>>(1);
         block.v_clean = from.take<T>(key_block * of.d_v);
         k_copy = k_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_k));
@@ -59,7 +60,8 @@ template <class T> struct PanelWorker {
         block.d_k = of.d_k;
         block.d_v = of.d_v;
         block.cap = cap_in_powers<T>(of.softcap);
-        block.biased = masked;
+        block.biased = biased;
+        block.dropout = &call.dropout;
         if (!memory) return from.used;
         for (int64_t i = 0; i < call.plan.per_item; ++i) {
             panel[i].q = q + i * of.d_k * lanes;
@@ -108,11 +110,12 @@ template <class T> struct PanelWorker {
         const Item item = walk.at(index);
         const Group group(of, item.batch, item.kv_head);
         const Cut<T> cut{group.lanes};
+        block.group = &group;
         const int64_t part = call.plan.part_keys(group.span.keys);
         int64_t first = group.span.keys, last = 0;
         for (int64_t i = 0; i < item.panels; ++i) {
             Panel<T> &one = panel[i];
-            begin(one, group, cut.lane0(item.panel0 + i), cut.count(item.panel0 + i));
+            begin(one, group, cut.lane0(item.panel0 + i), cut.count(item.panel0 + i), call.dropout);
             if (of.weights.data) clear_weights(one, of.keys);
             first = least(first, one.first);
             last = most(last, one.last);
@@ -129,7 +132,8 @@ template <class T> struct PanelWorker {
         }
         for (int64_t i = 0; i < item.panels; ++i) fill(panel[i], of.d_v);
         for (int64_t i = 0; i < item.panels; ++i)
-            if (call.plan.parts == 1 || hand_in(panel[i], item, item.slot + i)) finish(panel[i], group, wide);
+            if (call.plan.parts == 1 || hand_in(panel[i], item, item.slot + i))
+                finish(panel[i], group, wide, call.dropout);
     }
 
     // Leaves the state of one part; true with the state of all parts, for whoever was last.

@@ -86,15 +86,19 @@ void see_mask(Visible<T> &seen, const hw_array &mask, const Lane *lanes, int cou
     }
 }
 
-// bias[key][lane] = the additive mask · log2 e; −∞ hides a key as a Boolean mask would. `rows` is scratch.
+// bias[key][lane] = what is added to the scores · log2 e; −∞ hides a key as a Boolean mask would. `rows` is scratch.
 template <class T>
-void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const Lane *lanes, int count, int width,
+void see_bias(Visible<T> &seen, T *bias, T *rows, const Group &group, const Lane *lanes, int count, int width,
               int64_t block, int64_t keys) {
+    const hw_attention &call = *group.call;
+    const hw_array &mask = call.mask;
     const int64_t here = least(key_block, keys - block);
     for (int i = 0; i < width; ++i) {
         T *row = rows + i * key_block;
         if (i >= count) { // as in see_range
             __builtin_memcpy(row, rows + (count - 1) * key_block, key_block * sizeof(T));
+        } else if (!has_additive_mask(call)) {
+            for (int64_t key = 0; key < here; ++key) row[key] = 0;
         } else if ((mask.type == HW_FLOAT64) == (sizeof(T) == 8)) {
             with_type<T>(mask.type, [&](auto stored) {
                 read_row<T, typename decltype(stored)::Type>(row, lanes[i].mask + block * mask.column, mask.column,
@@ -104,6 +108,7 @@ void see_bias(Visible<T> &seen, T *bias, T *rows, const hw_array &mask, const La
             for (int64_t key = 0; key < here; ++key)
                 row[key] = read_bias<T>(mask, lanes[i].mask + (block + key) * mask.column);
         }
+        if (i < count && has_distances(call)) Distances<T>(group, lanes[i]).add(row, block, here);
         for (int64_t key = here; key < key_block; ++key) row[key] = 0;
     }
     for (int w = 0; w < block_words; ++w) seen.any[w] = 0, seen.all[w] = every_bit;

@@ -26,6 +26,33 @@ template <int NV> HW_INLINE Ends<NV> all_to(int64_t end) {
     return ends;
 }
 
+// p = 0 where a weight is dropped, for `count` keys from `column` on. What is kept is scaled at the end, with the sums.
+template <class T, int NV>
+__attribute__((noinline)) void drop(const Panel<T> &panel, const KeyBlock<T> &block, T *p, int64_t column,
+                                    int64_t count) {
+    const Dropout<T> dropout = *block.dropout;
+    for (int v = 0; v < NV; ++v) {
+        BitVec<T> low, high;
+        __builtin_memcpy(&low, panel.key_low + v * W<T>, sizeof low);
+        __builtin_memcpy(&high, panel.key_high + v * W<T>, sizeof high);
+        for (int64_t j = 0; j < count; ++j) {
+            T *const at = p + (j * NV + v) * W<T>;
+            const BitVec<T> here = BitVec<T>{} + static_cast<typename Shape<T>::Bits>(column + j);
+            store<T>(at, dropout.keeps(low, high, here) ? load<T>(at) : Vec<T>{});
+        }
+    }
+}
+
+// The weights of the keys up to `ends` from `from` on, summed; then dropped, where they are to be, before they are
+// mixed.
+template <class T, int NV>
+HW_INLINE void settle(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, const Ends<NV> &ends) {
+    constexpr int lanes = NV * W<T>;
+    T *const p = block.p + from * lanes;
+    sum_tile<T, NV>(panel.o + (block.d_v + 1) * lanes, p, ends.of[NV - 1]);
+    if (__builtin_expect(block.dropout->on, 0)) drop<T, NV>(panel, block, p, block.start + from, ends.of[NV - 1]);
+}
+
 template <class T, int NV>
 void mix_finite(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, const Ends<NV> &ends) {
     constexpr int lanes = NV * W<T>;
@@ -73,6 +100,7 @@ template <class T, int NV> void keep_raw(const Panel<T> &panel, const KeyBlock<T
 template <class T, int NV, Kind kind>
 void work_run(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, int64_t to) {
     weigh<T, NV, kind>(panel, block, from, from, to);
+    settle<T, NV>(panel, block, from, all_to<NV>(to - from));
     if (kind == Kind::plain || finite_up_to(block, to)) mix_finite<T, NV>(panel, block, from, all_to<NV>(to - from));
     else mix_hidden<T, NV>(panel, block, from, to);
     if constexpr (kind == Kind::general)
@@ -98,6 +126,7 @@ template <class T, int NV> void work_range(Panel<T> &panel, const KeyBlock<T> &b
     weigh<T, NV, Kind::hidden>(panel, block, from, from, inner);
     weigh<T, NV, Kind::plain>(panel, block, from, inner, outer);
     weigh_edge<T, NV>(panel, block, from, outer, ends);
+    settle<T, NV>(panel, block, from, ends);
     if (finite(block, from, inner) && finite(block, outer, to)) return mix_finite<T, NV>(panel, block, from, ends);
     see(inner, outer);
     mix_hidden<T, NV>(panel, block, from, to);
@@ -153,10 +182,10 @@ template <class T, int NV> void work_block(Panel<T> &panel, const KeyBlock<T> &b
     see_range(*block.seen, panel.lane, panel.count, lanes, block.start, 0, key_block);
     if (masked) see_mask(*block.seen, call.mask, panel.lane, panel.count, lanes, block.start, keys);
     if (block.biased)
-        see_bias(*block.seen, block.bias, block.bias_rows, call.mask, panel.lane, panel.count, lanes, block.start,
+        see_bias(*block.seen, block.bias, block.bias_rows, *block.group, panel.lane, panel.count, lanes, block.start,
                  keys);
     work_words<T, NV>(panel, block, from, to, general);
-    if (call.mask.data) mark_lost<T, NV>(panel, block);
+    if (may_hide(call)) mark_lost<T, NV>(panel, block);
 }
 
 } // namespace headwork::HW_CPU

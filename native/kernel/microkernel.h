@@ -77,12 +77,11 @@ template <class T, int NV> HW_INLINE void sum_tile(T *sums, const T *p, int64_t 
     HW_EACH(v, 0, NV) add_to<T>(sums + v * W<T>, sum[0][v]);
 }
 
-// o (d_v × lanes) += the weights p (keys × lanes) times the values (keys × d_v), and the sums += those of the weights.
-// Weights beyond a vector's end are zero. The `first` time o is written, whatever was there.
+// o (d_v × lanes) += the weights p (keys × lanes) times the values (keys × d_v). Weights beyond a vector's end are
+// zero. The `first` time o is written, whatever was there.
 template <class T, int NV>
 void mix(T *o, const T *p, const T *value, int64_t v_row, const Ends<NV> &ends, int64_t d_v, bool first) {
     constexpr int CT = tile_of<NV>, lanes = NV * W<T>;
-    sum_tile<T, NV>(o + (d_v + 1) * lanes, p, ends.of[NV - 1]);
     int64_t c = 0;
     for (; c + CT <= d_v; c += CT) mix_tile<T, NV, CT>(o + c * lanes, p, value + c, v_row, ends, first);
     if constexpr (CT > 4)

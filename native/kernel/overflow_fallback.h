@@ -6,39 +6,10 @@
 
 #include <math.h>
 
-#include "lanes.h"
+#include "bias.h"
+#include "dropout.h"
 
 namespace headwork::HW_CPU {
-
-template <class T, class S> HW_INLINE T read_as(const char *from) {
-    char some[W<T> * sizeof(S)] = {};
-    __builtin_memcpy(some, from, sizeof(S));
-    return load_as<T, S>(some)[0];
-}
-
-template <class T> HW_INLINE T read_number(const hw_array &array, const char *from) {
-    T x = 0;
-    with_type<T>(array.type, [&](auto stored) { x = read_as<T, typename decltype(stored)::Type>(from); });
-    return x;
-}
-
-// What an additive mask says at one place. Masks of every float type go with calls of every type; −∞ alone is −∞.
-template <class T> HW_INLINE T read_bias(const hw_array &mask, const char *from) {
-    if (mask.type == HW_FLOAT64) {
-        double x;
-        __builtin_memcpy(&x, from, sizeof x);
-        if (sizeof(T) == 4 && x < -largest<T> && x > -infinity<double>) return -largest<T>;
-        return static_cast<T>(x);
-    }
-    return static_cast<T>(read_number<float>(mask, from));
-}
-
-// What a mask adds, in powers of two. −∞ hides, and is known by the mask's own number; the lowest of the others, such
-// as finfo.min, are held at the lowest number there is, and not made −∞ by the factor.
-template <class T> HW_INLINE Vec<T> bias_in_powers(Vec<T> bias) {
-    return larger<T>(splat<T>(-largest<T>), bias * static_cast<T>(1.4426950408889634074));
-}
-template <class T> HW_INLINE T bias_in_powers(T bias) { return bias_in_powers<T>(splat<T>(bias))[0]; }
 
 // A row with scores below this has nothing but such numbers to read, and nothing else counts beside them.
 template <class T> constexpr T deep = -largest<T> / (1 << 20);
@@ -50,10 +21,19 @@ template <class T> struct CarefulRow {
     const hw_attention &call = *group.call;
 
     Wide bias(int64_t key) const {
-        if (!lane.mask) return 0;
+        const T distance = has_distances(call) ? Distances<T>(group, lane).at(key) : T(0);
+        if (!lane.mask) return distance;
         const char *at = lane.mask + key * call.mask.column;
-        if (call.mask.type == HW_BOOL) return *at ? Wide(0) : -infinity<Wide>;
-        return read_bias<T>(call.mask, at);
+        if (call.mask.type == HW_BOOL) return *at ? Wide(distance) : -infinity<Wide>;
+        return both_added(read_bias<T>(call.mask, at), distance);
+    }
+
+    // The score without a value that joins the row; −∞ for none.
+    Wide sink() const {
+        if (!call.sinks.data) return -infinity<Wide>;
+        T x;
+        __builtin_memcpy(&x, Group::place(call.sinks, group.sinks, lane.head, 0), sizeof x);
+        return x;
     }
 
     Wide score(int64_t key, Wide added) const {
@@ -89,9 +69,7 @@ template <class T> struct CarefulRow {
 
     // Whether nothing but the lowest numbers of an additive mask was read. Where they differ, the sums do not tell them
     // apart.
-    bool is_deep(T top) const {
-        return top <= deep<T> && top > -infinity<T> && call.mask.data && call.mask.type != HW_BOOL;
-    }
+    bool is_deep(T top) const { return top <= deep<T> && top > -infinity<T> && is_biased(call); }
     bool is_unsure(T top) const { return is_deep(top) && only_bias() != only_bias(); }
 
     // The natural log-sum-exp of a row from its sums, in powers of two.
@@ -113,17 +91,30 @@ template <class T> struct CarefulRow {
             at_top = s > top ? 1 : at_top + (s == top);
             top = s > top ? s : top;
         });
+        const Wide other = sink();
+        if (other > -infinity<Wide> || other != other) {
+            nan |= other != other;
+            at_top = other > top ? 1 : at_top + (other == top);
+            top = other > top ? other : top;
+        }
         // Several scores at the same infinity have no limit.
         const bool infinite = top - top != 0, lost = nan || (infinite && at_top > 1);
-        Wide sum = 0;
+        const auto weight = [&](Wide s) {
+            return lost ? Wide(__builtin_nan("")) : infinite ? Wide(s == top) : static_cast<Wide>(expl(s - top));
+        };
+        const Dropout<T> dropout(call);
+        const RowKey row = dropout.on ? dropout.key(group.item, lane.head, lane.token) : RowKey{};
+        Wide sum = other > -infinity<Wide> ? weight(other) : Wide(0);
         for (int64_t c = 0; c < call.d_v; ++c) sums[c] = 0;
         each([&](int64_t key, Wide s) {
-            const Wide p = lost ? Wide(__builtin_nan("")) : infinite ? Wide(s == top) : expl(s - top);
+            const Wide p = weight(s);
             sum += p;
-            weigh(key, static_cast<T>(p));
+            const Wide kept = !dropout.on ? p : dropout.keeps(row, key)[0] ? p * Wide(dropout.gain) : p * Wide(0);
+            weigh(key, static_cast<T>(kept));
             if (p == 0) return;
             const char *v = group.v + key * call.v.row;
-            for (int64_t c = 0; c < call.d_v; ++c) sums[c] += p * Wide(read_number<T>(call.v, v + c * call.v.column));
+            for (int64_t c = 0; c < call.d_v; ++c)
+                sums[c] += kept * Wide(read_number<T>(call.v, v + c * call.v.column));
         });
         finish(sums, sum, top);
     }

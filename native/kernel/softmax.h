@@ -27,6 +27,7 @@ template <class T> struct Panel {
     int64_t ends[max_vectors];   // no lane of this vector, or of one before it, reads from here on
     T *q;                        // d_k × lanes, times scale · log2 e
     T *o;                        // d_v × lanes, then the rows `top` and `sum`
+    typename Shape<T>::Bits key_low[max_lanes<T>], key_high[max_lanes<T>]; // of dropout
 };
 
 // Zeros, where nothing was written to o.
@@ -39,6 +40,7 @@ template <class T> void fill(Panel<T> &panel, int64_t d_v) {
 // One block of keys, and scratch for the weights of one panel on it.
 template <class T> struct KeyBlock {
     const hw_attention *call;
+    const Group *group;
     const T *k, *v;
     int64_t k_row, v_row, d_k, d_v;
     int64_t start;                // the first key of the block
@@ -47,6 +49,7 @@ template <class T> struct KeyBlock {
     int64_t lines;                // of each, to ask for with every tile
     T cap;                        // softcap · log2 e
     bool biased;
+    const Dropout<T> *dropout;
     T *p, *raw, *bias, *bias_rows, *v_clean;
     Visible<T> *seen;
 };

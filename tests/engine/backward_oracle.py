@@ -19,13 +19,15 @@ def folded(gradient: Array, shape: tuple[int, ...]) -> Array:
 
 def gradients(
     q: Array, k: Array, v: Array, out: Array, dout: Array, *, sort: Any, dlse: Array | None = None, **options: Any
-) -> tuple[Array, Array, Array, Array | None]:
-    """(dq, dk, dv, dmask) for given `out`, in the layout of the input; `sort` is the type of every step."""
+) -> tuple[Any, ...]:
+    """(dq, dk, dv, dmask, dsinks, dalibi, drelative) for given `out`, in the layout of the input; `sort` is the type of
+    every step.
+    """
     if q.ndim == 2:
         inner = None if dlse is None else dlse[None]
         arrays = (a[None] for a in (q, k, v, out, dout))
-        dq, dk, dv, dmask = gradients(*arrays, sort=sort, dlse=inner, **options)
-        return dq[0], dk[0], dv[0], dmask
+        dq, dk, dv, *biases = gradients(*arrays, sort=sort, dlse=inner, **options)
+        return dq[0], dk[0], dv[0], *biases
     swap = options.get("layout") == "bshd"
     with np.errstate(all="ignore"):
         scores, values, seen = oracle.prepared(q, k, v, sort=sort, **options)
@@ -36,12 +38,20 @@ def gradients(
         queries = np.broadcast_to(q, batch + q.shape[-3:]).astype(sort)
         scores = np.where(seen, scores, -np.inf)
         top = scores.max(-1, keepdims=True)
-        p = np.where(seen, np.exp(scores - np.where(np.isfinite(top), top, 0)), 0)
-        p /= np.where(seen.any(-1, keepdims=True), p.sum(-1, keepdims=True), 1)
+        sinks = options.get("sinks")
+        sink = np.broadcast_to(-np.inf if sinks is None else sinks, scores.shape[:-2]).astype(sort)[..., None, None]
+        top = np.maximum(top, sink)
+        base = np.where(np.isfinite(top), top, 0)
+        p, sunk = np.where(seen, np.exp(scores - base), 0), np.exp(sink - base)
+        total = p.sum(-1, keepdims=True) + sunk
+        total = np.where(total == 0, 1, total)
+        p, sunk, drops = p / total, sunk / total, oracle.kept(scores.shape, sort, **options)
         upward = dout.astype(sort)
         delta = (upward * out.astype(sort)).sum(-1, keepdims=True)
         delta = delta if dlse is None else delta - dlse.astype(sort)[..., None]
-        ds = np.where(seen, p * (upward @ values.swapaxes(-1, -2) - delta), 0).astype(sort)
+        ds = np.where(seen, p * (drops * (upward @ values.swapaxes(-1, -2)) - delta), 0).astype(sort)
+        heads = of_heads(ds, -(sunk * delta)[..., 0], **options)
+        p = p * drops
         mask, bent = options.get("mask"), ds
         scale = sort(q.shape[-1] ** -0.5 if options.get("scale") is None else options["scale"])
         if options.get("softcap") is not None:
@@ -56,4 +66,26 @@ def gradients(
     if swap:
         dq, dk, dv = (a.swapaxes(-2, -3) for a in (dq, dk, dv))
     additive = mask is not None and mask.dtype != np.bool_
-    return dq, dk, dv, folded(ds, mask.shape) if additive and mask is not None else None
+    return dq, dk, dv, folded(ds, mask.shape) if additive and mask is not None else None, *heads
+
+
+def of_heads(ds: Array, dsinks: Array, **options: Any) -> tuple[Array | None, Array | None, Array | None]:
+    """Of the sinks, the slopes and the table of relative positions."""
+    batch, tokens, keys = ds.shape[:-3], ds.shape[-2], ds.shape[-1]
+    sinks, alibi, relative = (options.get(name) for name in ("sinks", "alibi", "relative"))
+    lengths = np.broadcast_to(keys if options.get("lengths") is None else options["lengths"], batch)
+    offsets = None if options.get("offset") is None else np.broadcast_to(options["offset"], batch)
+    dslopes, reach = np.zeros(ds.shape[:-2], ds.dtype), 0 if relative is None else relative.shape[-1] // 2
+    dtable = np.zeros((*ds.shape[:-2], 2 * reach + 1), ds.dtype)
+    for at in np.ndindex(*ds.shape[:-1]):
+        item = at[: len(batch)]
+        given = None if offsets is None else int(offsets[item])
+        place = oracle.positions(tokens, keys, options.get("causal"), given, int(lengths[item]))
+        distance = np.arange(keys) - (at[-1] + place)
+        dslopes[at[:-1]] -= (ds[at] * abs(distance)).sum()
+        np.add.at(dtable[at[:-1]], np.clip(distance, -reach, reach) + reach, ds[at])
+    return (
+        None if sinks is None else folded(dsinks.sum(-1), sinks.shape),
+        None if alibi is None else folded(dslopes, alibi.shape),
+        None if relative is None else folded(dtable, relative.shape),
+    )

@@ -2,10 +2,13 @@
 by.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from headwork.engine.dropout import gain, keeps
 
 Array = NDArray[Any]
 
@@ -22,11 +25,11 @@ def positions(tokens: int, keys: int, causal: Any, offset: int | None, length: i
 
 
 def visible_row(
-    row: int, keys: int, *, causal: Any, window: Any, offset: int, length: int, mask: Array | None
+    row: int, keys: int, *, causal: Any, window: Any, offset: int, start: int, length: int, mask: Array | None
 ) -> NDArray[np.bool_]:
     """Which keys one token may read, said as docs/reference/engine.md says it."""
     key, position = np.arange(keys), row + offset
-    seen = key < length
+    seen = (key >= start) & (key < length)
     if causal:
         seen &= key <= position
     if window is not None:
@@ -56,6 +59,12 @@ def prepared(
     scale: float | None = None,
     softcap: float | None = None,
     lengths: Any = None,
+    starts: Any = None,
+    alibi: Any = None,
+    relative: Any = None,
+    sinks: Any = None,
+    dropout: float = 0.0,
+    seed: int | None = None,
     layout: str = "bhsd",
 ) -> Prepared:
     """(scores with the mask added, values, which may be read), heads first and repeated, in the type
@@ -73,19 +82,41 @@ def prepared(
     allowed = None if mask is None else np.broadcast_to(mask, whole)
     lengths = np.broadcast_to(keys if lengths is None else lengths, batch)
     offsets = None if offset is None else np.broadcast_to(offset, batch)
-    seen = np.zeros(whole, bool)
+    starts = np.broadcast_to(0 if starts is None else starts, batch)
+    seen, distance = np.zeros(whole, bool), np.zeros(whole, int)
     for at in np.ndindex(*whole[:-1]):
         item = at[: len(batch)]
         length = int(lengths[item])
-        start = positions(tokens, keys, causal, None if offsets is None else int(offsets[item]), length)
+        place = positions(tokens, keys, causal, None if offsets is None else int(offsets[item]), length)
         here = None if allowed is None else allowed[at]
-        seen[at] = visible_row(at[-1], keys, causal=causal, window=window, offset=start, length=length, mask=here)
+        read: dict[str, Any] = {"offset": place, "start": int(starts[item]), "length": length, "mask": here}
+        seen[at] = visible_row(at[-1], keys, causal=causal, window=window, **read)
+        distance[at] = np.arange(keys) - (at[-1] + place)
     scores = (q @ k.swapaxes(-1, -2)) * sort(scale)
     if softcap is not None:
         scores = sort(softcap) * np.tanh(scores / sort(softcap))
     if allowed is not None and allowed.dtype != np.bool_:
         scores = scores + allowed.astype(sort)
+    if alibi is not None:
+        scores = scores - np.broadcast_to(alibi, whole[:-2]).astype(sort)[..., None, None] * abs(distance)
+    if relative is not None:
+        reach = relative.shape[-1] // 2
+        table = np.broadcast_to(relative, (*whole[:-2], 2 * reach + 1)).astype(sort)
+        for at in np.ndindex(*whole[:-1]):
+            row = table[at[:-1]][np.clip(distance[at], -reach, reach) + reach]
+            seen[at] &= row != -np.inf
+            scores[at] += row
     return scores, v, seen
+
+
+def kept(shape: tuple[int, ...], sort: Any, *, dropout: float = 0.0, seed: int | None = None, **_: Any) -> Array:
+    """What every weight is multiplied by: 0 where it is dropped. Which ones is a matter of their places."""
+    if not dropout:
+        return np.ones(shape, sort)
+    *batch, heads, tokens, keys = shape
+    rows = (np.arange(n) for n in (heads, tokens, keys))
+    places = [keeps(dropout, seed or 0, item, *axes) for axes in [tuple(rows)] for item in range(prod(batch))]
+    return np.asarray(np.reshape(places, shape).astype(sort) * sort(gain(dropout)))
 
 
 def attention(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Array, Array]:
@@ -95,20 +126,27 @@ def attention(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Arra
         return out[0], lse[0], weights[0]
     with np.errstate(all="ignore"):
         scores, v, seen = prepared(q, k, v, sort=wider(q.dtype), **options)
+        sinks, drops = options.get("sinks"), kept(scores.shape, scores.dtype.type, **options)
+        sinks = np.broadcast_to(-np.inf if sinks is None else sinks, scores.shape[:-2])
         lse, weights = np.full(scores.shape[:-1], -np.inf, scores.dtype), np.zeros_like(scores)
         out = np.zeros((*scores.shape[:-1], v.shape[-1]), scores.dtype)
         for at in np.ndindex(*lse.shape):
             s = scores[at][seen[at]]
+            sink = sinks[at[:-1]].astype(s.dtype)
+            count = s.size
+            s = s if sink == -np.inf else np.append(s, sink)
             if not s.size:
                 continue
             top = s.max()
             p = np.exp(s - top)
             if not np.isfinite(top):
                 p = (s == top).astype(s.dtype) if (s == top).sum() == 1 else np.full_like(s, np.nan)
-            weights[at][seen[at]] = p / p.sum()
             lse[at] = top + np.log(p.sum())
+            p = (p / p.sum())[:count]
             read = p != 0
-            out[at] = (p / p.sum())[read] @ v[at[:-1]][seen[at]][read]
+            p = p * drops[at][seen[at]]
+            weights[at][seen[at]] = p
+            out[at] = p[read] @ v[at[:-1]][seen[at]][read]
     return out, lse, weights
 
 
@@ -123,5 +161,12 @@ def plain(q: Array, k: Array, v: Array, **options: Any) -> Array:
         top = scores.max(-1, keepdims=True, initial=-np.inf)
         p = np.exp(scores - np.where(np.isfinite(top), top, 0))
         total = p.sum(-1, keepdims=True)
+        if options.get("sinks") is not None:
+            sinks = np.broadcast_to(options["sinks"], scores.shape[:-2]).astype(sort)[..., None, None]
+            raised = np.maximum(top, sinks)
+            base = np.where(np.isfinite(raised), raised, 0)
+            p = np.exp(scores - base)
+            total = p.sum(-1, keepdims=True) + np.exp(sinks - base)
         p /= np.where(total == 0, 1, total)
+        p *= kept(p.shape, sort, **options)
         return np.asarray(p @ v)

@@ -19,7 +19,8 @@ def worked(q: Array, k: Array, v: Array, dout: Array, **options: Any) -> Gradien
     out, lse = attention(q, k, v, return_lse=True, **options)
     mask = options.get("mask")
     additive = mask is not None and mask.dtype != np.bool_
-    return attention_backward(q, k, v, out, lse, dout, mask_gradient=additive, threads=threads, **options)
+    asked: dict[str, Any] = {"mask_gradient": additive, "bias_gradient": "alibi" in options or "relative" in options}
+    return attention_backward(q, k, v, out, lse, dout, threads=threads, **asked, **options)
 
 
 def assert_as_good_as_plain(q: Array, k: Array, v: Array, dout: Array, **options: Any) -> None:
@@ -29,7 +30,7 @@ def assert_as_good_as_plain(q: Array, k: Array, v: Array, dout: Array, **options
     plain = gradients(q, k, v, out, dout, sort=accumulates(q.dtype), **options)
     finer = gradients(q, k, v, out, dout, sort=oracle.wider(q.dtype), **options)
     lost = cancelled(q, k, v, dout, **options)
-    for name, ours, near, exact in zip("qkvm", got, plain, finer, strict=True):
+    for name, ours, near, exact in zip("qkvmsar", got, plain, finer, strict=True):
         if ours is None or near is None or exact is None:
             assert ours is None
             assert exact is None
@@ -55,6 +56,9 @@ def cancelled(q: Array, k: Array, v: Array, dout: Array, **options: Any) -> dict
         "k": terms * most["q"] * scale * rows,
         "v": most["d"] * rows,
         "m": terms * rows,
+        "s": terms * rows,
+        "a": terms * rows * max(q.shape[-3:-1] + k.shape[-3:-1]),
+        "r": terms * rows,
     }
 
 
@@ -87,15 +91,20 @@ def test_the_slope_of_the_function_itself() -> None:
     rng = np.random.default_rng(3)
     q, k, v, dout, way = draws(rng, (4, 5, 6), (2, 7, 6), (2, 7, 3), (4, 5, 3), (4, 5), dtype=np.float64)
     mask = np.where(rng.random((5, 7)) < 0.8, rng.standard_normal((5, 7)), -np.inf)
-    options: dict[str, Any] = {"mask": mask, "softcap": 2.0, "causal": "bottom_right"}
+    sinks, alibi, relative = draws(rng, (4,), (4,), (4, 5), dtype=np.float64)
+    options: dict[str, Any] = {"softcap": 2.0, "causal": "bottom_right", "starts": 1, "dropout": 0.3, "seed": 5}
+    given = {"mask": mask, "sinks": sinks, "alibi": alibi, "relative": relative}
 
     def total(*arrays: Array) -> float:
-        out, lse = attention(*arrays[:3], **options | {"mask": arrays[3]}, return_lse=True)
+        now: dict[str, Any] = options | dict(zip(given, arrays[3:], strict=True))
+        out, lse = attention(arrays[0], arrays[1], arrays[2], **now, return_lse=True)
         return float((out * dout).sum() + np.where(np.isfinite(lse), lse * way, 0).sum())
 
-    out, lse = attention(q, k, v, **options, return_lse=True)
-    got = attention_backward(q, k, v, out, lse, dout, dlse=way, mask_gradient=True, **options)
-    arrays, step = [q, k, v, mask], 1e-6
+    options_now: dict[str, Any] = options | given
+    out, lse = attention(q, k, v, **options_now, return_lse=True)
+    asked: dict[str, Any] = {"dlse": way, "mask_gradient": True, "bias_gradient": True}
+    got = attention_backward(q, k, v, out, lse, dout, **asked, **options_now)
+    arrays, step = [q, k, v, *given.values()], 1e-6
     for n, gradient in enumerate(got):
         assert gradient is not None
         for at in np.ndindex(*arrays[n].shape):

@@ -21,7 +21,7 @@ class Drawn:
 
     def __repr__(self) -> str:
         arrays = " ".join(f"{a.dtype}{a.shape}" for a in (self.q, self.k, self.v))
-        options = {name: x.shape if name == "mask" else x for name, x in self.options.items()}
+        options = {name: x.shape if isinstance(x, np.ndarray) and x.ndim else x for name, x in self.options.items()}
         return f"{arrays} {options}"
 
 
@@ -60,7 +60,18 @@ def drawn(draw: st.DrawFn) -> Drawn:
     options: dict[str, Any] = {"causal": causal, "layout": layout}
     if draw(st.booleans()):
         options["window"] = (draw(st.integers(-1, 30)), draw(st.integers(-1, 30)))
-    if (causal is True or (not causal and "window" in options)) and draw(st.booleans()):
+    heads = kv_heads * group
+    lead = draw(st.sampled_from([(heads,), (1,), (*batch, heads), (*(1 for _ in batch), heads)]))
+    if draw(st.sampled_from([False, False, True])):
+        options["sinks"] = (rng.standard_normal(lead) * 3).astype(dtype)
+    if draw(st.sampled_from([False, False, True])):
+        options["alibi"] = (rng.random(lead) / 4).astype(dtype)
+    if draw(st.sampled_from([False, False, True])):
+        options["relative"] = rng.standard_normal((*lead, 2 * draw(st.integers(0, 40)) + 1)).astype(dtype)
+    if draw(st.sampled_from([False, False, True])):
+        options |= {"dropout": draw(st.floats(0, 1)), "seed": draw(st.integers(-(2**70), 2**70))}
+    placed = "window" in options or "alibi" in options or "relative" in options
+    if (causal is True or (not causal and placed)) and draw(st.booleans()):
         one = draw(st.booleans())
         options["offset"] = draw(st.integers(-20, 20)) if one else rng.integers(-keys, keys, batch)
     if draw(st.booleans()):
@@ -69,6 +80,8 @@ def drawn(draw: st.DrawFn) -> Drawn:
         options["softcap"] = draw(st.floats(0.5, 50))
     if draw(st.booleans()):
         options["lengths"] = rng.integers(0, keys + 1, batch)
+    if draw(st.booleans()):
+        options["starts"] = rng.integers(0, keys + 1, batch)
     if (kind := draw(st.sampled_from([None, "bool", "blocks", "float"]))) is not None:
         whole = (*batch, kv_heads * group, tokens, keys)
         shape = tuple(1 if draw(st.booleans()) else n for n in whole)[draw(st.integers(0, len(whole))) :]

@@ -23,6 +23,12 @@ ASKED: dict[str, Any] = {
     "scale": 2.0,
     "softcap": 3.0,
     "lengths": 2,
+    "starts": 1,
+    "sinks": np.ones(2),
+    "alibi": np.ones(2),
+    "relative": np.ones((2, 3)),
+    "dropout": 0.5,
+    "seed": 1,
     "layout": "bshd",
     "return_lse": True,
     "return_weights": True,
@@ -40,7 +46,8 @@ def options_of(function: Any) -> dict[str, inspect.Parameter]:
 def test_no_option_is_dropped_on_the_short_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that asks for anything must not reach the kernel's entry that knows of nothing."""
     asked = {name: ASKED[name]}
-    asked |= {"window": (1, 1)} if name == "offset" else {}
+    more: dict[str, dict[str, Any]] = {"offset": {"window": (1, 1)}, "dropout": {"seed": 1}}
+    asked |= more.get(name, {})
     taken = []
     fake = SimpleNamespace(plain=lambda *_: taken.append("short"), forward=lambda *_: taken.append("long"))
     monkeypatch.setattr(sys.modules["headwork.engine.attention"], "kernel", fake)

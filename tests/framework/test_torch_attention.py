@@ -114,7 +114,8 @@ def test_explain_names_the_way_and_the_reason() -> None:
     q, k, v = tensors(*[(2, 4, 5, 8)] * 3)
     assert str(explain(q, k, v)) == "kernel: without gradients"
     assert str(explain(q.clone().requires_grad_(), k, v)) == "kernel: with gradients"
-    assert str(explain(q, k, v, dropout_p=0.1)) == "torch: dropout"
+    assert str(explain(q, k, v, dropout_p=0.1)) == "kernel: without gradients"
+    assert str(explain(q, k, v, dropout_p=1.1)) == "torch: dropout_p is 1.1"
     assert str(explain(*(t.to("meta") for t in (q, k, v)))) == "torch: a tensor is on meta"
     assert str(explain(q, k.double(), v)) == "torch: types torch.float32, torch.float64, torch.float32"
     assert str(explain(q, k[..., :7], v)) == "torch: shapes (2, 4, 5, 8), (2, 4, 5, 7), (2, 4, 5, 8)"

@@ -7,7 +7,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.torch import explain, scaled_dot_product_attention
-from headwork.torch.operator import attention, attention_backward
+from headwork.torch.calls import Biases, plain
+from headwork.torch.operator import FINE_LSE, attention, attention_backward
 
 LOWER = torch.ones(5, 5, dtype=torch.bool).tril(-1)  # the first token reads nothing
 OPTIONS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -49,10 +50,10 @@ def test_gradcheck(name: str) -> None:
 
 def test_gradcheck_of_the_log_sum_exp() -> None:
     arrays, _ = inputs(2)
-    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, None, False, 0.5), arrays)
-    assert torch.autograd.gradcheck(
-        lambda q, k, v: attention(q, k, v, LOWER | torch.eye(5).bool(), False, 0.5)[1], arrays
-    )
+    flat = (*plain(False, 0.5), FINE_LSE)
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, *Biases(), *flat), arrays)
+    seen = Biases(LOWER | torch.eye(5).bool())
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, *seen, *flat)[1], arrays)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
@@ -60,10 +61,14 @@ def test_gradcheck_of_the_log_sum_exp() -> None:
 def test_opcheck(masked: bool, dtype: torch.dtype) -> None:
     q, k, v = (a.detach().to(dtype).requires_grad_() for a in inputs(1)[0])
     mask = torch.randn(2, 1, 5).to(dtype).requires_grad_() if masked else None
-    torch.library.opcheck(attention, (q, k, v, mask, not masked, 0.5))
-    out, lse = attention(q, k, v, mask, not masked, 0.5)
-    saved = [t if t is None else t.detach() for t in (out, None, q, k, v, out, lse, mask)]
-    torch.library.opcheck(attention_backward, (*saved, not masked, 0.5, masked))
+    sinks, slopes, table = (torch.rand(s, dtype=torch.float32).requires_grad_() for s in ((2,), (2,), (2, 5)))
+    biases, what = Biases(mask, sinks, slopes, table), plain(not masked, 0.5, 0.2, torch.tensor(3))
+    if dtype == torch.float64:
+        biases = Biases(mask, *(t.detach().double().requires_grad_() for t in (sinks, slopes, table)))
+    torch.library.opcheck(attention, (q, k, v, *biases, *what, FINE_LSE))
+    out, lse = attention(q, k, v, *biases, *what, FINE_LSE)
+    saved = [t if t is None else t.detach() for t in (out, None, q, k, v, out, lse, *biases)]
+    torch.library.opcheck(attention_backward, (*saved, *what, [masked, True, True, True]))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates

@@ -15,12 +15,17 @@ def forward(
     lse: _Array | None,
     weights: _Array | None,
     spans: _Array | None,
+    sinks: _Array | None,
+    slopes: _Array | None,
+    table: _Array | None,
     swapped: bool,
     offset: int,
     left: int,
     right: int,
     scale: float,
     softcap: float,
+    dropout: float,
+    seed: int,
     threads: int,
 ) -> None:
     """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16."""
@@ -38,16 +43,23 @@ def backward(
     dk: _Array | None,
     dv: _Array | None,
     dmask: _Array | None,
+    dslopes: _Array | None,
+    dtable: _Array | None,
     spans: _Array | None,
+    sinks: _Array | None,
+    slopes: _Array | None,
+    table: _Array | None,
     swapped: bool,
     offset: int,
     left: int,
     right: int,
     scale: float,
     softcap: float,
+    dropout: float,
+    seed: int,
     threads: int,
 ) -> None:
-    """Work out the gradients that have an array; `dmask` is of the accumulation type."""
+    """Work out the gradients that have an array; those of biases are of the accumulation type."""
 
 def plain(q: object, k: object, v: object, causal: bool, threads: int) -> _Array | None:
     """The result for three arrays of one type and rank that fit; None where they need a closer look."""

@@ -1,6 +1,6 @@
 """What a caller may ask of `attention`: every rule, checked once, and the call that passes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, prod, sqrt
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict
@@ -22,6 +22,7 @@ from headwork.engine.arrays import (
     unmasked,
 )
 from headwork.engine.backend import DEFAULT_THREADS, MOST_THREADS
+from headwork.engine.head_numbers import HeadNumbers, checked_dropout, checked_heads
 from headwork.errors import HeadworkError, ShapeError
 
 Causal = bool | Literal["top_left", "bottom_right"]
@@ -39,6 +40,12 @@ class Options(TypedDict, total=False):
     scale: float | None
     softcap: float | None
     lengths: ArrayLike | None
+    starts: ArrayLike | None
+    sinks: ArrayLike | None
+    alibi: ArrayLike | None
+    relative: ArrayLike | None
+    dropout: float
+    seed: int | None
     layout: Layout
     threads: int | None
     out: Array | None
@@ -49,8 +56,8 @@ class Call:
     """A call that can be worked out.
 
     Arrays have axes (batch…, heads, tokens, d), or (…, tokens, heads, d) if `swapped`. `spans` has a row
-    (first token, tokens, first key, keys, offset) for every batch item, or is None when all items are whole
-    and share `offset`. `left` and `right` are −1 where unlimited; `softcap` is 0 for none.
+    (first token, tokens, first key, keys, offset, first key that may be read) for every batch item, or is None when
+    all items are whole and share `offset`. `left` and `right` are −1 where unlimited; `softcap` is 0 for none.
     """
 
     q: Array
@@ -68,6 +75,9 @@ class Call:
     scale: float
     softcap: float
     threads: int
+    heads: HeadNumbers = field(default_factory=HeadNumbers)
+    dropout: float = 0.0
+    seed: int = 0
 
     @property
     def accumulates(self) -> np.dtype[Any]:
@@ -89,14 +99,14 @@ def per_item(name: str, given: ArrayLike, size: CallSizes) -> Whole:
         ) from None
 
 
-def checked_lengths(given: ArrayLike, size: CallSizes) -> Whole:
-    lengths = per_item("lengths", given, size)
-    if lengths.size and (lengths.min() < 0 or lengths.max() > size.keys):
+def checked_places(name: str, given: ArrayLike, size: CallSizes) -> Whole:
+    places = per_item(name, given, size)
+    if places.size and (places.min() < 0 or places.max() > size.keys):
         raise HeadworkError(
-            f"lengths runs from {lengths.min()} to {lengths.max()}, but there are {size.keys} keys: "
+            f"{name} runs from {places.min()} to {places.max()}, but there are {size.keys} keys: "
             f"give numbers from 0 to {size.keys}."
         )
-    return lengths
+    return places
 
 
 def reach(causal: Causal, window: tuple[int, int] | None) -> tuple[int, int]:
@@ -122,13 +132,14 @@ def checked_window(window: tuple[int, int]) -> tuple[int, int]:
 
 
 def alignment(
-    causal: Causal, offset: ArrayLike | None, windowed: bool, size: CallSizes, lengths: Whole | None
+    causal: Causal, offset: ArrayLike | None, placed: bool, size: CallSizes, lengths: Whole | None
 ) -> int | Whole:
     """The key position of token 0: one number, or one for every batch item."""
     if offset is not None:
-        if not causal and not windowed:
+        if not causal and not placed:
             raise HeadworkError(
-                "offset places the tokens among the keys for causal order or a window: give one of them too."
+                "offset places the tokens among the keys for causal order, a window, alibi or relative: give one of "
+                "them too."
             )
         if isinstance(causal, str):
             raise HeadworkError(
@@ -149,13 +160,16 @@ def alignment(
     return 0
 
 
-def spans(size: CallSizes, lengths: Whole | None, offset: int | Whole) -> tuple[Whole | None, int]:
-    if lengths is None and isinstance(offset, int):
+def spans(
+    size: CallSizes, lengths: Whole | None, starts: Whole | None, offset: int | Whole
+) -> tuple[Whole | None, int]:
+    if lengths is None and starts is None and isinstance(offset, int):
         return None, offset
-    rows = np.zeros((prod(size.batch), 5), np.int64)
+    rows = np.zeros((prod(size.batch), 6), np.int64)
     rows[:, 1] = size.tokens
     rows[:, 3] = size.keys if lengths is None else lengths
     rows[:, 4] = offset
+    rows[:, 5] = 0 if starts is None else starts
     return rows, 0
 
 
@@ -195,6 +209,12 @@ def checked(
     scale: float | None,
     softcap: float | None,
     lengths: ArrayLike | None,
+    starts: ArrayLike | None,
+    sinks: ArrayLike | None,
+    alibi: ArrayLike | None,
+    relative: ArrayLike | None,
+    dropout: float,
+    seed: int | None,
     layout: Layout,
     return_lse: bool,
     return_weights: bool,
@@ -210,8 +230,12 @@ def checked(
     size = sizes(q, k, v, swapped)
     allowed = None if mask is None else checked_mask(mask, size)
     left, right = reach(causal, window)
-    real = None if lengths is None else checked_lengths(lengths, size)
-    rows, shift = spans(size, real, alignment(causal, offset, window is not None, size, real))
+    real = None if lengths is None else checked_places("lengths", lengths, size)
+    begin = None if starts is None else checked_places("starts", starts, size)
+    heads = checked_heads(q, size, sinks, alibi, relative)
+    placed = window is not None or heads.distances
+    rows, shift = spans(size, real, begin, alignment(causal, offset, placed, size, real))
+    share, drawn = checked_dropout(dropout, seed)
     return Call(
         q=q,
         k=k,
@@ -228,4 +252,7 @@ def checked(
         scale=checked_scale(scale, size.d_k),
         softcap=checked_softcap(softcap),
         threads=checked_threads(threads),
+        heads=heads,
+        dropout=share,
+        seed=drawn,
     )

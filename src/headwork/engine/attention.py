@@ -1,6 +1,6 @@
 """`attention`: softmax(q·kᵀ·scale)·v for every head, without storing the scores."""
 
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import ArrayLike
 
@@ -52,6 +52,12 @@ def attention(
     scale: float | None = None,
     softcap: float | None = None,
     lengths: ArrayLike | None = None,
+    starts: ArrayLike | None = None,
+    sinks: ArrayLike | None = None,
+    alibi: ArrayLike | None = None,
+    relative: ArrayLike | None = None,
+    dropout: float = 0.0,
+    seed: int | None = None,
     layout: Layout = "bhsd",
     return_lse: bool = False,
     return_weights: bool = False,
@@ -73,6 +79,11 @@ def attention(
     scale           1/√d_k unless given
     softcap         scores become softcap·tanh(scores/softcap), after the scale and before the mask
     lengths         how many keys of each batch item are real; the rest is never read
+    starts          the first key of each batch item that is real (left padding); those before it are never read
+    sinks           (…, heads): one more score in every row of the head, without a value
+    alibi           (…, heads): slope·|key − position| is taken off the scores
+    relative        (…, heads, 2·r + 1): added to the scores by key − position, from −r to r; its ends hold beyond
+    dropout, seed   the share of weights dropped; which ones depends on the seed and on their place, and on nothing else
     layout          "bshd" for (…, tokens, heads, d) in and out
     return_lse      also the natural log-sum-exp of each row of scores, (…, heads, tokens); −∞ where no key is read
     return_weights  also the weights, (…, heads, tokens, keys): this stores the whole matrix
@@ -86,8 +97,18 @@ def attention(
            [0.269, 0.731]])
     """
     untouched = mask is None and offset is None and window is None and scale is None and softcap is None
-    only_out = lengths is None and threads is None and out is None and not return_lse and not return_weights
-    if untouched and only_out and layout == "bhsd" and kernel is not None and (causal is False or causal is True):
+    whole = lengths is None and starts is None and sinks is None and alibi is None and relative is None
+    only_out = threads is None and out is None and not return_lse and not return_weights
+    if (
+        untouched
+        and whole
+        and only_out
+        and dropout == 0
+        and seed is None
+        and layout == "bhsd"
+        and kernel is not None
+        and (causal is False or causal is True)
+    ):
         # Most calls ask for nothing more, and small ones should not pay for the questions.
         result: Array | None = kernel.plain(q, k, v, causal, DEFAULT_THREADS)
         if result is not None:
@@ -103,6 +124,12 @@ def attention(
         scale=scale,
         softcap=softcap,
         lengths=lengths,
+        starts=starts,
+        sinks=sinks,
+        alibi=alibi,
+        relative=relative,
+        dropout=dropout,
+        seed=seed,
         layout=layout,
         return_lse=return_lse,
         return_weights=return_weights,
@@ -118,11 +145,17 @@ def run(call: Call) -> Array | tuple[Array, ...]:
         blocked.forward(call)
     elif any(array is not None and array.size for array in (call.out, call.lse, call.weights)):
         arrays = (bits(array) for array in (call.q, call.k, call.v, call.mask, call.out))
-        numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.threads)
-        kernel.forward(*arrays, call.lse, call.weights, call.spans, *numbers)
+        kernel.forward(*arrays, call.lse, call.weights, *described(call))
     asked = (call.out, call.lse, call.weights)
     given = tuple(array for array in asked if array is not None)
     return given if len(given) > 1 else call.out
+
+
+def described(call: Call) -> tuple[Any, ...]:
+    """What the kernel is told besides the arrays of a call, in its order."""
+    heads = call.heads
+    numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.dropout, call.seed)
+    return (call.spans, heads.sinks, heads.slopes, heads.table, *numbers, call.threads)
 
 
 def bits(array: Array | None) -> Array | None:

@@ -9,18 +9,23 @@ from numpy.typing import ArrayLike
 from headwork.engine import blocked_backward
 from headwork.engine.arguments import Call, Causal, checked
 from headwork.engine.arrays import Array, Layout, is_bool
-from headwork.engine.attention import bits
+from headwork.engine.attention import bits, described
 from headwork.engine.backend import kernel
 from headwork.errors import HeadworkError, ShapeError
 
 
 class Gradients(NamedTuple):
-    """Of q, k, v and an additive mask; each of the shape and type of what it is the gradient of."""
+    """Of q, k, v, an additive mask and what was given for the heads; each of the shape and type of what it is the
+    gradient of, None where it was not asked for.
+    """
 
     q: Array
     k: Array
     v: Array
-    mask: Array | None
+    mask: Array | None = None
+    sinks: Array | None = None
+    alibi: Array | None = None
+    relative: Array | None = None
 
 
 def attention_backward(
@@ -34,21 +39,30 @@ def attention_backward(
     dlse: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     mask_gradient: bool = False,
+    bias_gradient: bool = False,
     causal: Causal = False,
     offset: ArrayLike | None = None,
     window: tuple[int, int] | None = None,
     scale: float | None = None,
     softcap: float | None = None,
     lengths: ArrayLike | None = None,
+    starts: ArrayLike | None = None,
+    sinks: ArrayLike | None = None,
+    alibi: ArrayLike | None = None,
+    relative: ArrayLike | None = None,
+    dropout: float = 0.0,
+    seed: int | None = None,
     layout: Layout = "bhsd",
     threads: int | None = None,
 ) -> Gradients:
-    """The gradients of q, k, v (and of an additive mask), from `dout`, that of the output.
+    """The gradients of q, k, v (and of what is added to the scores), from `dout`, that of the output.
 
     With p = exp(scores − lse), dp = dout·vᵀ and δ = Σ dout·out over each row:
     ds = p∘(dp − δ), dq = ds·k·scale, dk = dsᵀ·q·scale, dv = pᵀ·dout. Nothing of the size tokens × keys is stored.
     `out` and `lse` are what `attention(…, return_lse=True)` gave for the same arguments, `dlse` the gradient of `lse`
-    where there is one. The gradients of axes that were broadcast, heads that share a key head included, are summed.
+    where there is one. `mask_gradient` asks for the gradient of an additive mask, `bias_gradient` for those of alibi
+    and relative; that of the sinks comes by itself. The gradients of axes that were broadcast, heads that share a key
+    head included, are summed.
     What a token may not read gets nothing from it, and a token that reads no key gets zeros.
 
     >>> from headwork.engine import attention
@@ -59,7 +73,8 @@ def attention_backward(
            [0.33, 0.67]])
     """
     asked: dict[str, Any] = {"mask": mask, "causal": causal, "offset": offset, "window": window, "scale": scale}
-    asked |= {"softcap": softcap, "lengths": lengths, "layout": layout, "threads": threads}
+    asked |= {"softcap": softcap, "lengths": lengths, "starts": starts, "layout": layout, "threads": threads}
+    asked |= {"sinks": sinks, "alibi": alibi, "relative": relative, "dropout": dropout, "seed": seed}
     call = checked(q, k, v, **asked, return_lse=True, return_weights=False, out=None)
     result = given("out", out, call.out)
     rows = given("lse", lse, call.lse)
@@ -67,7 +82,9 @@ def attention_backward(
     lse_upward = None if dlse is None else given("dlse", dlse, call.lse)
     if mask_gradient and (call.mask is None or is_bool(call.mask)):
         raise HeadworkError("mask_gradient=True, but there is no additive mask: a Boolean one has no gradient.")
-    return run(replace(call, out=result, lse=rows), upward, lse_upward, mask_gradient)
+    if bias_gradient and not call.heads.distances:
+        raise HeadworkError("bias_gradient=True, but there is neither alibi nor relative to have one.")
+    return run(replace(call, out=result, lse=rows), upward, lse_upward, mask_gradient, bias_gradient)
 
 
 def given(name: str, array: ArrayLike, like: Array | None) -> Array:
@@ -82,7 +99,7 @@ def given(name: str, array: ArrayLike, like: Array | None) -> Array:
     return found
 
 
-def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool) -> Gradients:
+def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool, bias_gradient: bool) -> Gradients:
     """Work the gradients of a checked call out; its `out` and `lse` are the results."""
     # A key that no batch item counts as real, and a row of no sequence, is in no span and never written.
     fresh = np.empty if call.spans is None else np.zeros
@@ -95,16 +112,35 @@ def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool) -> Gra
 
     dq, dk, dv = room(call.q), room(call.k), room(call.v)
     dmask = np.zeros(call.mask.shape, call.accumulates) if mask_gradient and call.mask is not None else None
+    heads = call.heads
+    dslopes, dtable = (
+        np.zeros(x.shape, call.accumulates) if bias_gradient and x is not None else None
+        for x in (heads.slopes, heads.table)
+    )
     if kernel is None:
-        blocked_backward.backward(call, dout, dlse, dq, dk, dv, dmask)
+        blocked_backward.backward(call, dout, dlse, dq, dk, dv, dmask, dslopes, dtable)
     else:
         arrays = (bits(array) for array in (call.q, call.k, call.v, call.mask, call.out))
         written = (bits(array) for array in (dq, dk, dv))
-        numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.threads)
-        some = dmask if dmask is not None and dmask.size else None
-        kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, some, call.spans, *numbers)
+        biases = (None if x is None or not x.size else x for x in (dmask, dslopes, dtable))
+        kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, *biases, *described(call))
     dq, dk, dv = fold(dq, call.q), fold(dk, call.k), fold(dv, call.v)
-    return Gradients(dq, dk, dv, None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype))
+    dmask = None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype)
+    dsinks = None if heads.sinks is None else sink_gradient(call, heads.sinks, dout, dlse)
+    return Gradients(dq, dk, dv, dmask, dsinks, dslopes, dtable)
+
+
+def sink_gradient(call: Call, sinks: Array, dout: Array, dlse: Array | None) -> Array:
+    """−Σ exp(sink − lse)·δ over the rows of each head: a sink has a weight and no value."""
+    assert call.lse is not None
+    delta = (dout.astype(np.float64) * call.out.astype(np.float64)).sum(-1)
+    if call.swapped and call.out.ndim > 2:
+        delta = delta.swapaxes(-1, -2)
+    delta = delta if dlse is None else delta - dlse
+    with np.errstate(invalid="ignore"):
+        weight = np.where(sinks[..., None] == -np.inf, 0, np.exp(sinks[..., None].astype(np.float64) - call.lse))
+        rows = np.where(weight == 0, 0, -weight * delta).sum(-1)
+    return fold(rows, sinks)
 
 
 def fold(gradient: Array, of: Array) -> Array:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from headwork.engine.arguments import Call
 from headwork.engine.arrays import Array
+from headwork.engine.dropout import gain, keeps
 
 TOKENS = 128  # in a block
 KEYS = 512
@@ -31,6 +32,7 @@ class GroupSlices:
     """Where a group lies in the arrays of a call: axes (batch…, heads, tokens, d)."""
 
     batch: tuple[int, ...]
+    item: int
     heads: slice
     kv_head: int
     tokens: slice
@@ -53,6 +55,10 @@ class Group:
     lse: Array | None
     weights: Array | None
     offset: int
+    first: int
+    sinks: Array | None  # (heads,)
+    slopes: Array | None
+    table: Array | None  # (heads, 2·reach + 1)
 
 
 def groups(call: Call) -> Iterator[Group]:
@@ -67,7 +73,13 @@ def groups(call: Call) -> Iterator[Group]:
     lse = None if call.lse is None else call.lse.reshape(whole)
     weights = None if call.weights is None else call.weights.reshape(*whole, keys)
     each = heads // kv_heads
-    for at, (token0, tokens, key0, real, offset) in items(call, batch, q.shape[-2], keys):
+    sinks, slopes = (
+        None if x is None else np.broadcast_to(x, (*batch, heads)) for x in (call.heads.sinks, call.heads.slopes)
+    )
+    table = call.heads.table
+    table = None if table is None else np.broadcast_to(table, (*batch, heads, table.shape[-1]))
+    for item, (at, span) in enumerate(items(call, batch, q.shape[-2], keys)):
+        token0, tokens, key0, real, offset, first = span
         rows, columns = slice(token0, token0 + tokens), slice(key0, key0 + real)
         if weights is not None:
             weights[at] = 0
@@ -75,7 +87,7 @@ def groups(call: Call) -> Iterator[Group]:
             mine = slice(head * each, (head + 1) * each)
             yield Group(
                 call,
-                GroupSlices(at, mine, head, rows, columns),
+                GroupSlices(at, item, mine, head, rows, columns),
                 q[at][mine, rows],
                 k[at][head, columns],
                 v[at][head, columns],
@@ -84,6 +96,8 @@ def groups(call: Call) -> Iterator[Group]:
                 None if lse is None else lse[at][mine, rows],
                 None if weights is None else weights[at][mine, rows, columns],
                 offset,
+                first,
+                *(None if x is None else x[at][mine] for x in (sinks, slopes, table)),
             )
 
 
@@ -99,7 +113,7 @@ def items(
     """(batch index, span) for every batch item; packed sequences share the one item there is."""
     if call.spans is None:
         for at in np.ndindex(*batch):
-            yield at, (0, tokens, 0, keys, call.offset)
+            yield at, (0, tokens, 0, keys, call.offset, 0)
         return
     indices = list(np.ndindex(*batch)) if batch else [()] * len(call.spans)
     for at, span in zip(indices, call.spans.tolist(), strict=True):
@@ -113,8 +127,10 @@ class Rows:
         call, keys = group.call, group.k.shape[0]
         self.group, self.tokens, self.call = group, tokens, call
         self.q = group.q[:, tokens].astype(call.accumulates)
-        position = np.arange(tokens.start, tokens.stop) + group.offset
-        self.first = np.maximum(position - call.left, 0) if call.left >= 0 else np.zeros_like(position)
+        self.position = position = np.arange(tokens.start, tokens.stop) + group.offset
+        self.first = np.full_like(position, group.first)
+        if call.left >= 0:
+            self.first = np.maximum(position - call.left, group.first)
         self.last = np.full_like(position, keys)
         if call.right >= 0:
             self.last = np.minimum(position + call.right + 1, keys)
@@ -125,8 +141,10 @@ class Rows:
         """(heads or 1, tokens, keys): which of the keys each row may read."""
         key = np.arange(keys.start, keys.stop)
         seen = ((key >= self.first[:, None]) & (key < self.last[:, None]))[None]
+        if self.group.table is not None:
+            seen = seen & (self.distance_bias(keys) != -np.inf)
         if self.group.mask is None:
-            return seen
+            return np.asarray(seen)
         mask = self.group.mask[:, self.tokens, keys]
         return seen & (mask if mask.dtype == np.bool_ else mask != -np.inf)
 
@@ -140,7 +158,29 @@ class Rows:
             scores = (call.softcap * held).astype(self.q.dtype)
         if self.group.mask is not None and self.group.mask.dtype != np.bool_:
             scores += added(self.group.mask[:, self.tokens, keys], self.q.dtype)
+        if call.heads.distances:
+            scores += self.distance_bias(keys)
         return np.asarray(np.where(visible, scores, self.q.dtype.type(-np.inf)))
+
+    def distance_bias(self, keys: slice) -> Array:
+        """(heads, tokens, keys): what slopes and the table of relative positions add."""
+        group, sort = self.group, self.q.dtype
+        distance = np.arange(keys.start, keys.stop) - self.position[:, None]
+        total = np.zeros((1, *distance.shape), sort)
+        if group.slopes is not None:
+            lowest = np.finfo(sort).min
+            total = np.maximum(-group.slopes[:, None, None] * np.abs(distance).astype(sort), lowest).astype(sort)
+            total = np.where(group.slopes[:, None, None] == 0, sort.type(0), total)
+        if group.table is not None:
+            reach = self.call.heads.reach
+            total = total + group.table[:, np.clip(distance, -reach, reach) + reach]
+        return np.asarray(total)
+
+    def keeps(self, keys: slice) -> NDArray[np.bool_]:
+        """(heads, tokens, keys): which weights dropout leaves."""
+        call, at = self.call, self.group.place
+        rows, columns = (np.arange(some.start, some.stop) for some in (self.tokens, keys))
+        return keeps(call.dropout, call.seed, at.item, np.arange(at.heads.start, at.heads.stop), rows, columns)
 
 
 def added(mask: Array, sort: np.dtype[Any]) -> Array:
@@ -164,10 +204,21 @@ def work(rows: Rows) -> None:
         base = np.where(raised == -np.inf, 0, raised)
         factor, p = np.exp(top - base), np.exp(scores - base[..., None])
         top, total = raised, total * factor + p.sum(-1)
+        p = np.where(rows.keeps(keys), p, 0) if rows.call.dropout else p
         out = out * factor[..., None] + mixed(p, group.v[keys].astype(sort), visible)
         if group.weights is not None:
             group.weights[:, rows.tokens, keys] = scores
-    finish(rows, out, top, total, seen)
+    overflowed = (total == 0) & seen
+    if group.sinks is not None:
+        sink = np.broadcast_to(group.sinks[:, None], shape)
+        raised = np.maximum(top, sink)
+        factor = np.where(top == -np.inf, 0, np.exp(top - raised)).astype(sort)
+        more = np.where(sink == -np.inf, 0, np.exp(sink - raised))
+        joined = (total * factor + more).astype(sort)
+        total = np.where(sink == -np.inf, total, joined)
+        out = np.where((sink == -np.inf)[..., None], out, out * factor[..., None])
+        top = raised
+    finish(rows, out, top, total, overflowed)
 
 
 def mixed(p: Array, v: Array, visible: NDArray[np.bool_]) -> Array:
@@ -182,10 +233,10 @@ def mixed(p: Array, v: Array, visible: NDArray[np.bool_]) -> Array:
     return np.asarray(out)
 
 
-def finish(rows: Rows, out: Array, top: Array, total: Array, seen: NDArray[np.bool_]) -> None:
-    group = rows.group
+def finish(rows: Rows, out: Array, top: Array, total: Array, overflowed: NDArray[np.bool_]) -> None:
+    group, call = rows.group, rows.call
     divisor = np.where(total == 0, 1, total)
-    out /= divisor[..., None]
+    out *= (out.dtype.type(gain(call.dropout)) / divisor)[..., None]
     group.out[:, rows.tokens] = out.astype(group.out.dtype)
     if group.lse is not None:
         group.lse[:, rows.tokens] = top + np.log(total)
@@ -193,8 +244,11 @@ def finish(rows: Rows, out: Array, top: Array, total: Array, seen: NDArray[np.bo
         keys = slice(*rows.span)
         raw = group.weights[:, rows.tokens, keys]
         base = np.where(top == -np.inf, 0, top)
-        group.weights[:, rows.tokens, keys] = np.exp(raw - base[..., None]) / divisor[..., None]
-    fine = np.isfinite(total) & np.isfinite(out).all(-1) & ((total > 0) | ~seen)
+        weights = np.exp(raw - base[..., None]) / divisor[..., None]
+        if call.dropout:
+            weights = np.where(rows.keeps(keys), weights * gain(call.dropout), 0)
+        group.weights[:, rows.tokens, keys] = weights
+    fine = np.isfinite(total) & np.isfinite(out).all(-1) & ~overflowed
     for head, token in np.argwhere(~fine).tolist():
         careful(rows, head, token)
 
@@ -213,13 +267,22 @@ def careful(rows: Rows, head: int, token: int) -> None:
     at = rows.tokens.start + token
     if group.mask is not None and group.mask.dtype != np.bool_:
         scores = scores + group.mask[head, at, keys].astype(wide)
-    top: Any = scores.max() if len(keys) else wide(-np.inf)
-    p = np.exp(scores - top)
+    if call.heads.distances:
+        near = rows.distance_bias(slice(0, group.k.shape[0]))
+        scores = scores + near[min(head, len(near) - 1), token, keys].astype(wide)
+    sink = wide(-np.inf if group.sinks is None else group.sinks[head])
+    everything = np.append(scores, sink) if sink != -np.inf else scores
+    top: Any = everything.max() if len(everything) else wide(-np.inf)
+    p = np.exp(everything - top)
     if not np.isfinite(top):
         # One score at infinity takes all the weight; several have no limit.
-        p = (scores == top).astype(wide) if (scores == top).sum() == 1 else np.full_like(scores, np.nan)
+        alone = (everything == top).sum() == 1
+        p = (everything == top).astype(wide) if alone else np.full_like(everything, np.nan)
     total = p.sum()
+    p = p[: len(keys)]
     read = p != 0
+    if call.dropout:
+        p = p * np.where(rows.keeps(slice(0, group.k.shape[0]))[head, token, keys], gain(call.dropout), 0)
     out = p[read] @ group.v[keys[read]].astype(wide) / (total or 1)
     group.out[head, at] = out.astype(rows.q.dtype).astype(group.out.dtype)
     if group.lse is not None:

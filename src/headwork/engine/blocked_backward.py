@@ -1,31 +1,76 @@
 """The gradients in NumPy, a block of tokens and a block of keys at a time: where no kernel was compiled."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from headwork.engine.arguments import Call
 from headwork.engine.arrays import Array
 from headwork.engine.blocked import KEYS, TOKENS, Group, Rows, groups, heads_first, mixed
+from headwork.engine.dropout import gain
 
 
-def backward(call: Call, dout: Array, dlse: Array | None, dq: Array, dk: Array, dv: Array, dmask: Array | None) -> None:
-    """Fill dq, dk, dv, and `dmask` where it is asked for; all have the batch axes of the result."""
+def backward(
+    call: Call,
+    dout: Array,
+    dlse: Array | None,
+    dq: Array,
+    dk: Array,
+    dv: Array,
+    dmask: Array | None,
+    dslopes: Array | None,
+    dtable: Array | None,
+) -> None:
+    """Fill dq, dk, dv, which have the batch axes of the result, and the others, each zeros, where it is asked for."""
     dout, dq, dk, dv = (heads_first(array, call.swapped) for array in (dout, dq, dk, dv))
     dq[...] = 0
     dk[...] = 0
     dv[...] = 0
     if dmask is not None:
         dmask = dmask.reshape((1,) * (dq.ndim - dmask.ndim) + dmask.shape)
+    biases = Biases(dmask, dslopes, dtable, dq.ndim)
     dlse = np.zeros(dq.shape[:-1]) if dlse is None else dlse.reshape(dq.shape[:-1])
     with np.errstate(all="ignore"):
         for group in groups(call):
             at = group.place
             up, lse_up, down = (array[at.batch][at.heads, at.tokens] for array in (dout, dlse, dq))
             to_k, to_v = (array[at.batch][at.kv_head, at.keys] for array in (dk, dv))
-            work(group, up, lse_up, down, to_k, to_v, dmask)
+            work(group, up, lse_up, down, to_k, to_v, biases)
 
 
-def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array, dmask: Array | None) -> None:
+class Biases:
+    """The gradients of what is added to the scores, as far as they are asked for."""
+
+    def __init__(self, mask: Array | None, slopes: Array | None, table: Array | None, rank: int) -> None:
+        self.mask = mask
+        self.slopes = None if slopes is None else slopes.reshape((1,) * (rank - 2 - slopes.ndim) + slopes.shape)
+        self.table = None if table is None else table.reshape((1,) * (rank - 1 - table.ndim) + table.shape)
+
+    def add(self, rows: Rows, keys: slice, ds: Array) -> None:
+        group = rows.group
+        if self.mask is not None:
+            add_to_mask(self.mask, group, ds, rows.tokens, keys)
+        distance = np.arange(keys.start, keys.stop) - rows.position[:, None]
+        if self.slopes is not None:
+            np.add.at(self.slopes, self.places(group, self.slopes), -(ds * np.abs(distance)).sum((1, 2)))
+        if self.table is not None:
+            reach = rows.call.heads.reach
+            here, by_distance = np.clip(distance, -reach, reach) + reach, np.zeros((len(ds), 2 * reach + 1))
+            for head, sums in enumerate(by_distance):
+                sums += np.bincount(here.ravel(), ds[head].ravel(), 2 * reach + 1)
+            np.add.at(self.table, self.places(group, self.table), by_distance)
+
+    @staticmethod
+    def places(group: Group, of: Array) -> tuple[Any, ...]:
+        """Where the heads of a group stand, in an array that may have any axis but once."""
+        at = group.place
+        lead = tuple(i if n > 1 else 0 for i, n in zip(at.batch, of.shape, strict=False))
+        heads = np.arange(at.heads.start, at.heads.stop)
+        return (*lead, heads if of.shape[len(at.batch)] > 1 else np.zeros_like(heads))
+
+
+def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array, biases: Biases) -> None:
     call, sort = group.call, group.call.accumulates
     assert group.lse is not None
     sum_k, sum_v = np.zeros(dk.shape, sort), np.zeros(dv.shape, sort)
@@ -34,22 +79,27 @@ def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array
         upward = dout[:, rows.tokens].astype(sort)
         delta = (upward * group.out[:, rows.tokens].astype(sort)).sum(-1) - dlse[:, rows.tokens].astype(sort)
         sum_q, norm = np.zeros(rows.q.shape, sort), None
-        if group.mask is not None and (group.lse[:, rows.tokens] < np.finfo(sort).min / 2**20).any():
+        if (group.mask is not None or call.heads.distances) and (
+            group.lse[:, rows.tokens] < np.finfo(sort).min / 2**20
+        ).any():
             norm = divisors(rows)
         for first in range(*rows.span, KEYS):
             keys = slice(first, min(first + KEYS, rows.span[1]))
             visible = np.broadcast_to(rows.visible(keys), (*rows.q.shape[:2], keys.stop - keys.start))
             p = weights(rows, keys, visible)
             p = p if norm is None else p / norm
-            ds = p * (upward @ group.v[keys].astype(sort).T - delta[..., None])
-            ds = np.where(p == 0, 0, ds).astype(sort, copy=False)
-            if dmask is not None:
-                add_to_mask(dmask, group, ds, rows.tokens, keys)
+            dp = upward @ group.v[keys].astype(sort).T
+            kept = p
+            if call.dropout:
+                keep = rows.keeps(keys) * sort.type(gain(call.dropout))
+                dp, kept = np.where(keep == 0, 0, dp * keep), p * keep
+            ds = np.where(p == 0, 0, p * (dp - delta[..., None])).astype(sort, copy=False)
+            biases.add(rows, keys, ds)
             if call.softcap:
                 ds = np.where(p == 0, 0, ds * bend(rows, keys)).astype(sort, copy=False)
             sum_q += mixed(ds, group.k[keys].astype(sort), visible)
             for head, seen in enumerate(visible):
-                sum_v[keys] += mixed(p[head].T, upward[head], seen.T)
+                sum_v[keys] += mixed(kept[head].T, upward[head], seen.T)
                 sum_k[keys] += mixed(ds[head].T, rows.q[head], seen.T)
         dq[:, rows.tokens] = (sum_q * sort.type(call.scale)).astype(dq.dtype)
     dk[...] = (sum_k * sort.type(call.scale)).astype(dk.dtype)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from headwork.engine.arguments import Call, Causal, checked_scale, checked_softcap, checked_threads, reach
 from headwork.engine.arrays import Array, accumulator, checked_out, floats, same_precision, sizes, unmasked
 from headwork.engine.attention import run
+from headwork.engine.head_numbers import checked_dropout, checked_heads
 from headwork.errors import HeadworkError, ShapeError
 
 PackedLayout = Literal["shd", "hsd"]
@@ -20,6 +21,11 @@ class PackedOptions(TypedDict, total=False):
     window: tuple[int, int] | None
     scale: float | None
     softcap: float | None
+    sinks: ArrayLike | None
+    alibi: ArrayLike | None
+    relative: ArrayLike | None
+    dropout: float
+    seed: int | None
     layout: PackedLayout
     threads: int | None
     out: Array | None
@@ -53,6 +59,11 @@ def attention_varlen(
     window: tuple[int, int] | None = None,
     scale: float | None = None,
     softcap: float | None = None,
+    sinks: ArrayLike | None = None,
+    alibi: ArrayLike | None = None,
+    relative: ArrayLike | None = None,
+    dropout: float = 0.0,
+    seed: int | None = None,
     layout: PackedLayout = "shd",
     return_lse: bool = False,
     threads: int | None = None,
@@ -94,6 +105,7 @@ def attention_varlen(
     shift = keys - tokens if causal == "bottom_right" else np.zeros_like(keys)
     result = checked_out(out, size.out(swapped), q.dtype, q=q, k=k, v=v)
     lse = np.empty(size.rows, accumulator(q)) if return_lse else None
+    share, drawn = checked_dropout(dropout, seed)
     return run(
         Call(
             q=q,
@@ -103,7 +115,7 @@ def attention_varlen(
             out=result,
             lse=lse,
             weights=None,
-            spans=np.stack([starts_q, tokens, starts_k, keys, shift], axis=1),
+            spans=np.stack([starts_q, tokens, starts_k, keys, shift, np.zeros_like(keys)], axis=1),
             swapped=swapped,
             offset=0,
             left=left,
@@ -111,6 +123,9 @@ def attention_varlen(
             scale=checked_scale(scale, size.d_k),
             softcap=checked_softcap(softcap),
             threads=checked_threads(threads),
+            heads=checked_heads(q, size, sinks, alibi, relative),
+            dropout=share,
+            seed=drawn,
         )
     )
 

@@ -5,10 +5,12 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.engine.backend import kernel
-from headwork.torch.calls import threads
-from headwork.torch.functions import AtOnce
-from headwork.torch.operator import attention, forward
+from headwork.torch.calls import Biases, plain, seen_by_profiler, threads
 from headwork.torch.path import Path, busy, check_tensors, choose, leading, needs_gradient
+from headwork.torch.report import count, listening
+from headwork.torch.ways import fresh_seed, run
+
+AT_ONCE = Path("kernel", "without gradients")
 
 
 def scaled_dot_product_attention(
@@ -40,18 +42,21 @@ def scaled_dot_product_attention(
         if width and not needs_gradient(query, key, value, None) and (scale is None or isinstance(scale, float)):
             out = torch.empty_like(query)
             factor = width**-0.5 if scale is None else scale
-            if kernel.plain_tensors(query, key, value, out, is_causal, enable_gqa, factor, threads()):
+            with seen_by_profiler("headwork::forward"):
+                done = kernel.plain_tensors(query, key, value, out, is_causal, enable_gqa, factor, threads())
+            if done:
+                if listening:
+                    count("scaled_dot_product_attention", AT_ONCE)
                 return out
-    way = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa).way
-    lead = leading(query, key, value, enable_gqa) if way != "torch" else None
+    path = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    count("scaled_dot_product_attention", path)
+    lead = leading(query, key, value, enable_gqa) if path.way != "torch" else None
     if lead is None:
         return torchs_own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    tensors = (spread(tensor, lead, enable_gqa) for tensor in (query, key, value))
+    query, key, value = (spread(tensor, lead, enable_gqa) for tensor in (query, key, value))
     factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
-    work = attention
-    if way == "kernel":
-        work = AtOnce.apply if needs_gradient(query, key, value, attn_mask) else forward
-    return work(*tensors, attn_mask, is_causal, factor)[0]
+    what = plain(is_causal, factor, dropout_p, fresh_seed() if dropout_p else None)
+    return run(path.way, query, key, value, Biases(attn_mask), what)[0]
 
 
 def explain(
@@ -69,8 +74,8 @@ def explain(
     >>> x = torch.eye(2)
     >>> print(explain(x, x, x))
     kernel: without gradients
-    >>> print(explain(x, x, x, dropout_p=0.5))
-    torch: dropout
+    >>> print(explain(x, x, x.double()))
+    torch: types torch.float32, torch.float32, torch.float64
     """
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)

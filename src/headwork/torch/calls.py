@@ -1,9 +1,45 @@
 """The kernel called with torch's tensors: plain memory on the CPU, read and written where it lies."""
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+from torch.autograd.profiler import record_function
 
 from headwork.engine.backend import DEFAULT_THREADS, kernel
+
+NOTHING = nullcontext()
+
+
+class Biases(NamedTuple):
+    """What is added to the scores, and may have gradients: a mask (or None, or Boolean), sinks and ALiBi slopes
+    (…, heads), a table of relative positions (…, heads, 2·r + 1); the last three of the type of the sums.
+    """
+
+    mask: Tensor | None = None
+    sinks: Tensor | None = None
+    slopes: Tensor | None = None
+    table: Tensor | None = None
+
+
+class What(NamedTuple):
+    """The rest of a call, as the kernel has it; `spans` has a row for every batch item, `seed` one number."""
+
+    spans: Tensor | None
+    seed: Tensor | None
+    swapped: bool
+    offset: int
+    left: int
+    right: int
+    scale: float
+    softcap: float
+    dropout: float
+
+
+def plain(causal: bool, scale: float, dropout: float = 0.0, seed: Tensor | None = None) -> What:
+    """Nothing asked but what torch's own function knows; a causal call aligns the first token and key."""
+    return What(None, seed, False, 0, -1, 0 if causal else -1, scale, 0.0, dropout)
 
 
 def accumulator(query: Tensor) -> torch.dtype:
@@ -15,33 +51,39 @@ def threads() -> int:
     return DEFAULT_THREADS or torch.get_num_threads()
 
 
+def seen_by_profiler(name: str) -> AbstractContextManager[object]:
+    """The kernel runs behind the dispatcher's back, where torch's profiler does not look by itself."""
+    return record_function(name) if torch.autograd._profiler_enabled() else NOTHING
+
+
+def drawn_seed(what: What) -> int:
+    return 0 if what.seed is None else int(what.seed) % 2**64
+
+
 def forward_into(
     out: Tensor,
     lse: Tensor | None,
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float,
+    biases: Biases,
+    what: What,
     weights: Tensor | None = None,
 ) -> None:
-    """Batch axes are equal, and key heads divide query heads; a causal call aligns the first token and key.
-
-    `weights` are of the accumulation type.
-    """
+    """Key heads divide query heads; `weights` are of the accumulation type."""
     assert kernel is not None
-    right = 0 if causal else -1
-    kernel.forward(
-        query, key, value, mask, out, lse, weights, None, False, 0, -1, right, scale, 0.0, threads()
-    )  # fmt: skip
+    mask, sinks, slopes, table = biases
+    spans, _, *numbers = what
+    with seen_by_profiler("headwork::forward"):
+        kernel.forward(
+            query, key, value, mask, out, lse, weights, spans, sinks, slopes, table,
+            *numbers, drawn_seed(what), threads(),
+        )  # fmt: skip
 
 
 def backward_into(
-    dq: Tensor,
-    dk: Tensor,
-    dv: Tensor,
-    dmask: Tensor | None,
+    gradients: tuple[Tensor, Tensor, Tensor],
+    of_biases: Biases,
     dout: Tensor,
     dlse: Tensor | None,
     query: Tensor,
@@ -49,14 +91,24 @@ def backward_into(
     value: Tensor,
     out: Tensor,
     lse: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float,
+    biases: Biases,
+    what: What,
 ) -> None:
-    """`dmask` is of the accumulation type."""
+    """`of_biases` are of the accumulation type, None where they are not asked for; that of the sinks is not ours."""
     assert kernel is not None
-    right = 0 if causal else -1
-    kernel.backward(
-        query, key, value, mask, out, lse, dout, dlse, dq, dk, dv, dmask,
-        None, False, 0, -1, right, scale, 0.0, threads(),
-    )  # fmt: skip
+    mask, sinks, slopes, table = biases
+    spans, _, *numbers = what
+    with seen_by_profiler("headwork::backward"):
+        kernel.backward(
+            query, key, value, mask, out, lse, dout, dlse, *gradients, of_biases.mask, of_biases.slopes,
+            of_biases.table, spans, sinks, slopes, table, *numbers, drawn_seed(what), threads(),
+        )  # fmt: skip
+
+
+def sink_gradient(sinks: Tensor, dout: Tensor, dlse: Tensor | None, out: Tensor, lse: Tensor, swapped: bool) -> Tensor:
+    """−Σ exp(sink − lse)·δ over the rows of each head: a sink has a weight and no value."""
+    delta = (dout.to(lse.dtype) * out.to(lse.dtype)).sum(-1)
+    delta = delta.transpose(-1, -2) if swapped else delta
+    delta = delta if dlse is None else delta - dlse
+    weight = torch.exp(sinks[..., None].to(lse.dtype) - lse).masked_fill(sinks[..., None] == -torch.inf, 0)
+    return torch.where(weight == 0, 0, -weight * delta).sum(-1).sum_to_size(sinks.shape).to(sinks.dtype)

@@ -6,7 +6,7 @@ from torch.nn.functional import dropout, linear, pad
 
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.attention import scaled_dot_product_attention
-from headwork.torch.calls import accumulator, forward_into
+from headwork.torch.calls import Biases, accumulator, forward_into, plain
 from headwork.torch.path import choose, needs_gradient
 
 
@@ -161,10 +161,10 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 def with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropped: float) -> tuple[Tensor, Tensor]:
     """(head outputs, weights): by our kernel, but where gradients are to flow through the weights too."""
-    if choose(q, k, v, mask, dropped, False, None, False).way != "kernel" or needs_gradient(q, k, v, mask):
+    if dropped or choose(q, k, v, mask, 0.0, False, None, False).way != "kernel" or needs_gradient(q, k, v, mask):
         return explicit(q, k, v, mask, dropped)
     out, weights = torch.empty_like(q), q.new_empty((*q.shape[:-1], k.shape[2]), dtype=accumulator(q))
-    forward_into(out, None, q, k, v, mask, False, q.shape[-1] ** -0.5, weights)
+    forward_into(out, None, q, k, v, Biases(mask), plain(False, q.shape[-1] ** -0.5), weights)
     return out, weights.to(q.dtype)
 
 

@@ -9,41 +9,53 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd.function import _SingleLevelFunction
 
 from headwork.errors import HeadworkError
-from headwork.torch.calls import accumulator, backward_into, forward_into
+from headwork.torch.calls import Biases, What, accumulator, backward_into, forward_into, sink_gradient
+
+NO_LSE, LSE, FINE_LSE = 0, 1, 2  # none; in the type of the sums; in float64, for gradients
 
 LIBRARY = torch.library.Library("headwork", "DEF")
-WHAT = "Tensor? mask, bool causal, float scale"
+WHAT = (
+    "Tensor? mask, Tensor? sinks, Tensor? slopes, Tensor? table, Tensor? spans, Tensor? seed, bool swapped, "
+    "SymInt offset, SymInt left, SymInt right, float scale, float softcap, float dropout"
+)
 LIBRARY.define(
-    f"attention(Tensor query, Tensor key, Tensor value, {WHAT}) -> (Tensor, Tensor)",
+    f"attention(Tensor query, Tensor key, Tensor value, {WHAT}, int lse) -> (Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 LIBRARY.define(
     "attention_backward(Tensor dout, Tensor? dlse, Tensor query, Tensor key, Tensor value, Tensor out, Tensor lse, "
-    f"{WHAT}, bool mask_gradient) -> (Tensor, Tensor, Tensor, Tensor)",
+    f"{WHAT}, bool[] asked) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 attention = torch.ops.headwork.attention.default
 attention_backward = torch.ops.headwork.attention_backward.default
 
 
-def fresh(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+def fresh(query: Tensor, key: Tensor, value: Tensor, what: What, lse: int) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, empty. A caller that stores heads within tokens gets them so again.
 
-    The log-sum-exp is float64, for the gradients: of scores in the hundreds a float keeps too few digits.
+    For gradients the log-sum-exp is float64: of scores in the hundreds a float keeps too few digits.
     """
     rows = query.shape[:-1]
-    alike = value.shape[-1] == query.shape[-1]
-    out = torch.empty_like(query) if alike else query.new_empty((*rows, value.shape[-1]))
-    return out, query.new_empty(rows, dtype=torch.float64)
+    if what.spans is not None and query.dim() == 3:  # packed: what lies in no sequence is not written
+        out = query.new_zeros((*rows, value.shape[-1]))
+    else:
+        alike = value.shape[-1] == query.shape[-1]
+        out = torch.empty_like(query) if alike else query.new_empty((*rows, value.shape[-1]))
+    if what.swapped and len(rows) > 1:
+        rows = (*rows[:-2], rows[-1], rows[-2])
+    dtype = torch.float64 if lse == FINE_LSE else accumulator(query)
+    return out, query.new_empty(rows if lse else (0,), dtype=dtype)
 
 
 def forward(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
+    query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What, lse: int = FINE_LSE
 ) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp."""
-    out, lse = fresh(query, key, value)
-    forward_into(out, lse, query, key, value, mask, causal, scale)
-    return out, lse
+    """The output and the log-sum-exp, which is empty where it is not asked for."""
+    out, rows = fresh(query, key, value, what, lse)
+    if out.numel() or rows.numel():
+        forward_into(out, rows if lse else None, query, key, value, biases, what)
+    return out, rows
 
 
 def backward(
@@ -54,56 +66,86 @@ def backward(
     value: Tensor,
     out: Tensor,
     lse: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float,
-    mask_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of query, key, value and mask; the last one empty where it is not asked for."""
-    dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
-    asked = dmask if mask_gradient else None
-    backward_into(dq, dk, dv, asked, dout, dlse, query, key, value, out, lse, mask, causal, scale)
-    return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
+    biases: Biases,
+    what: What,
+    asked: list[bool],
+) -> tuple[Tensor, ...]:
+    """The gradients of query, key, value, mask, sinks, slopes and table; one that is not asked for is empty."""
+    *main, dmask, dsinks, dslopes, dtable = fresh_gradients(query, key, value, biases, what, asked)
+    if asked[1] and biases.sinks is not None:
+        dsinks = sink_gradient(biases.sinks, dout, dlse, out, lse, what.swapped and query.dim() > 2)
+    given = (x if x.numel() else None for x in (dmask, dslopes, dtable))
+    of_mask, of_slopes, of_table = given
+    into = (main[0], main[1], main[2])
+    backward_into(
+        into, Biases(of_mask, None, of_slopes, of_table), dout, dlse, query, key, value, out, lse, biases, what
+    )
+    return (*into, dmask if biases.mask is None else dmask.to(biases.mask.dtype), dsinks, dslopes, dtable)
 
 
 def fresh_gradients(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, mask_gradient: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    shape = mask.shape if mask is not None and mask_gradient else (0,)
-    dmask = query.new_empty(shape, dtype=accumulator(query))
-    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), dmask
+    query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What, asked: list[bool]
+) -> tuple[Tensor, ...]:
+    # A key that no batch item counts as real, and a row of no sequence, is in no span and never written.
+    like = torch.empty_like if what.spans is None else torch.zeros_like
+    dtype = accumulator(query)
+    rest = (
+        query.new_zeros(b.shape if b is not None and a else (0,), dtype=dtype)
+        for b, a in zip(biases, asked, strict=True)
+    )
+    return (like(query), like(key), like(value), *rest)
 
 
-def fake(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
-) -> tuple[Tensor, Tensor]:
-    return fresh(query, key, value)
+def gathered(flat: tuple[Any, ...]) -> tuple[Biases, What]:
+    return Biases(*flat[:4]), What(*flat[4:])
 
 
-def fake_backward(*saved: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    _, _, query, key, value, _, _, mask, _, _, mask_gradient = saved
-    dq, dk, dv, dmask = fresh_gradients(query, key, value, mask, mask_gradient)
-    return dq, dk, dv, dmask if mask is None else dmask.to(mask.dtype)
+def on_cpu(query: Tensor, key: Tensor, value: Tensor, *flat: Any) -> tuple[Tensor, Tensor]:
+    return forward(query, key, value, *gathered(flat[:-1]), flat[-1])
+
+
+def backward_on_cpu(*flat: Any) -> tuple[Tensor, ...]:
+    biases, what = gathered(flat[7:-1])
+    dout, dlse, query, key, value, out, lse = flat[:7]
+    return backward(dout, dlse, query, key, value, out, lse, biases, what, flat[-1])
+
+
+def fake(query: Tensor, key: Tensor, value: Tensor, *flat: Any) -> tuple[Tensor, Tensor]:
+    return fresh(query, key, value, gathered(flat[:-1])[1], flat[-1])
+
+
+def fake_backward(*flat: Any) -> tuple[Tensor, ...]:
+    biases, what = gathered(flat[7:-1])
+    query, key, value = flat[2:5]
+    found = fresh_gradients(query, key, value, biases, what, flat[-1])
+    mask = found[3] if biases.mask is None else found[3].to(biases.mask.dtype)
+    return (*found[:3], mask, *found[4:])
 
 
 def remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    query, key, value, mask, ctx.causal, ctx.scale = inputs
-    ctx.save_for_backward(query, key, value, mask, *output)
+    """Inputs as the operator has them, without the last one."""
+    *tensors, spans, seed = inputs[:9]
+    ctx.numbers = inputs[9:16]
+    ctx.save_for_backward(*tensors, spans, seed, *output)
     ctx.set_materialize_grads(False)
 
 
-def gradients(
-    ctx: Any, dout: Tensor | None, dlse: Tensor | None, work: Callable[..., Any] = attention_backward
-) -> tuple[Any, ...]:
-    """Those of the operator's arguments."""
-    query, key, value, mask, out, lse = ctx.saved_tensors
+def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, at_once: bool = False) -> tuple[Any, ...]:
+    """Those of the operator's first seven arguments."""
+    query, key, value, *four, spans, seed, out, lse = ctx.saved_tensors
     if dout is None and dlse is None:
-        return (None,) * 6
+        return (None,) * 7
     dout = torch.zeros_like(out) if dout is None else dout
     dlse = None if dlse is None else dlse.to(accumulator(query))
-    asked = bool(ctx.needs_input_grad[3])
-    dq, dk, dv, dmask = work(dout, dlse, query, key, value, out, lse, mask, ctx.causal, ctx.scale, asked)
-    return dq, dk, dv, dmask if asked else None, None, None
+    asked = [bool(need) for need in ctx.needs_input_grad[3:7]]
+    biases, what = Biases(*four), What(spans, seed, *ctx.numbers)
+    saved = (dout, dlse, query, key, value, out, lse)
+    found = backward(*saved, biases, what, asked) if at_once else attention_backward(*saved, *biases, *what, asked)
+    return (*found[:3], *(x if need else None for x, need in zip(found[3:], asked, strict=True)))
+
+
+def all_gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None) -> tuple[Any, ...]:
+    return (*gradients(ctx, dout, dlse), *(None,) * 10)
 
 
 def once(ctx: Any, *upward: Any) -> tuple[Any, ...]:
@@ -150,44 +192,8 @@ def differentiable(operator: Any, setup: Callable[..., None], slope: Callable[..
     return recorded
 
 
-def in_front(tensor: Tensor | None, at: int | None, size: int, rank: int) -> Tensor | None:
-    """The tensor with the new axis in front of `rank` others, of `size` whether it had one or not."""
-    if tensor is None:
-        return None
-    moved = tensor.unsqueeze(0) if at is None else tensor.movedim(at, 0)
-    moved = moved.reshape(moved.shape[0], *(1,) * (rank + 1 - moved.dim()), *moved.shape[1:])
-    return moved.expand(size, *moved.shape[1:])
-
-
-def mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-    query, key, value, mask, causal, scale = args
-    rank = query.dim() - (in_dims[0] is not None)
-    wide = (in_front(t, at, info.batch_size, rank) for t, at in zip((query, key, value), in_dims, strict=False))
-    # A mask that all share needs no axis of its own, and its gradient none either.
-    mask = mask if in_dims[3] is None else in_front(mask, in_dims[3], info.batch_size, rank)
-    return attention(*wide, mask, causal, scale), (0, 0)
-
-
-def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    dout, dlse, query, key, value, out, lse, mask, causal, scale, asked = args
-    rank = query.dim() - (in_dims[2] is not None)
-    dout, query, key, value, out = (
-        in_front(t, at, info.batch_size, rank)
-        for t, at in zip((dout, query, key, value, out), (in_dims[0], *in_dims[2:6]), strict=True)
-    )
-    lse, dlse = (
-        in_front(t, at, info.batch_size, rank - 1) for t, at in zip((lse, dlse), (in_dims[6], in_dims[1]), strict=True)
-    )
-    # The gradient of a mask is one for every item, so the mask must be too.
-    mask = in_front(mask, in_dims[7], info.batch_size, rank) if mask is not None else None
-    return attention_backward(dout, dlse, query, key, value, out, lse, mask, causal, scale, asked), (0, 0, 0, 0)
-
-
-for _name, _work, _fake, _map, _recorded in (
-    ("attention", forward, fake, mapped, differentiable(attention, remember, gradients)),
-    ("attention_backward", backward, fake_backward, mapped_backward, differentiable(attention_backward, forget, once)),
-):
-    LIBRARY.impl(_name, _work, "CPU")
-    LIBRARY.impl(_name, _recorded, "Autograd", with_keyset=True)
-    torch.library.register_fake(f"headwork::{_name}", _fake, lib=LIBRARY)
-    torch.library.register_vmap(f"headwork::{_name}", _map, lib=LIBRARY)
+def register(name: str, work: Any, pretend: Any, mapped: Any, recorded: Any) -> None:
+    LIBRARY.impl(name, work, "CPU")
+    LIBRARY.impl(name, recorded, "Autograd", with_keyset=True)
+    torch.library.register_fake(f"headwork::{name}", pretend, lib=LIBRARY)
+    torch.library.register_vmap(f"headwork::{name}", mapped, lib=LIBRARY)

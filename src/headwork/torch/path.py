@@ -1,4 +1,4 @@
-"""Which way a call of `scaled_dot_product_attention` goes: the one place that decides."""
+"""Which way a call goes: the one place that decides."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -32,7 +32,7 @@ class Path:
         return f"{self.way}: {self.reason}"
 
 
-def busy(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str:
+def busy(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> str:
     """Why the tensors' memory may not be read and written at once, behind the dispatcher's back; "" where it may."""
     if torch.compiler.is_compiling():
         return "it is being compiled"
@@ -45,8 +45,9 @@ def busy(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str:
     plain = type(query) in PLAIN and type(key) in PLAIN and type(value) in PLAIN
     if not plain or turned(query) or turned(key) or turned(value):
         return "a tensor is not plain memory"
-    if mask is not None and (type(mask) not in PLAIN or turned(mask)):
-        return "a mask is not plain memory"
+    for other in others:
+        if other is not None and (type(other) not in PLAIN or turned(other)):
+            return "a mask or another tensor is not plain memory"
     return ""
 
 
@@ -60,11 +61,11 @@ def is_memory(tensor: Tensor) -> bool:
     return type(tensor) in PLAIN and torch._C._dispatch_keys(tensor).raw_repr() in MEMORY_KEYS
 
 
-def needs_gradient(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+def needs_gradient(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> bool:
     if not torch.is_grad_enabled():
         return False
     some = query.requires_grad or key.requires_grad or value.requires_grad
-    return some or (mask is not None and mask.requires_grad)
+    return some or any(other is not None and other.requires_grad for other in others)
 
 
 def check_tensors(*tensors: Tensor | None) -> None:
@@ -90,20 +91,13 @@ def overridden(tensors: tuple[Tensor, ...]) -> bool:
         return any(type(tensor) not in PLAIN for tensor in tensors)
 
 
-def foreign(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, scale: float | None
-) -> str:
+def foreign(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> str:
     """Why tensors like these are torch's to handle; "" where they are not."""
     if kernel is None:
         return f"{REASON}; torch's own is faster than NumPy"
-    check_tensors(query, key, value, mask)
-    tensors = (query, key, value) if mask is None else (query, key, value, mask)
+    tensors = (query, key, value, *(other for other in others if other is not None))
     if overridden(tensors):
         return "a tensor or a mode has functions of its own"
-    if dropout_p != 0:
-        return "dropout"
-    if scale is not None and not isinstance(scale, (int, float, torch.SymInt, torch.SymFloat)):
-        return f"a scale of type {type(scale).__name__}"
     for tensor in tensors:
         if tensor.is_nested:
             return "nested tensors"
@@ -111,8 +105,6 @@ def foreign(
             return f"a tensor is on {tensor.device.type}"
         if tensor.layout != torch.strided:
             return f"a tensor is laid out as {tensor.layout}"
-    if not query.dtype == key.dtype == value.dtype or query.dtype not in KNOWN:
-        return f"types {query.dtype}, {key.dtype}, {value.dtype}"
     if forward_ad._current_level >= 0:
         return "forward-mode derivatives"
     return ""
@@ -167,14 +159,32 @@ def choose(
     scale: float | None,
     enable_gqa: bool,
 ) -> Path:
-    foreigner = foreign(query, key, value, attn_mask, dropout_p, scale)
+    if kernel is not None:
+        check_tensors(query, key, value, attn_mask)
+    foreigner = foreign(query, key, value, attn_mask)
     if foreigner:
         return Path("torch", foreigner)
+    if not isinstance(dropout_p, (int, float)) or not 0 <= dropout_p <= 1:
+        return Path("torch", f"dropout_p is {dropout_p!r}")
+    if scale is not None and not isinstance(scale, (int, float, torch.SymInt, torch.SymFloat)):
+        return Path("torch", f"a scale of type {type(scale).__name__}")
+    if not query.dtype == key.dtype == value.dtype or query.dtype not in KNOWN:
+        return Path("torch", f"types {query.dtype}, {key.dtype}, {value.dtype}")
     misfit = unfit(query, key, value, attn_mask, is_causal, enable_gqa)
     if misfit:
         return Path("torch", misfit)
-    reason = busy(query, key, value, attn_mask)
+    return ours(query, key, value, attn_mask)
+
+
+def where(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> Path:
+    """For calls of our own: shapes and types have been checked."""
+    foreigner = foreign(query, key, value, *others)
+    return Path("torch", foreigner) if foreigner else ours(query, key, value, *others)
+
+
+def ours(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> Path:
+    reason = busy(query, key, value, *others)
     if reason:
         return Path("operator", reason)
-    gradient = needs_gradient(query, key, value, attn_mask)
+    gradient = needs_gradient(query, key, value, *others)
     return Path("kernel", "with gradients" if gradient else "without gradients")

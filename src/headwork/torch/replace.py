@@ -13,7 +13,7 @@ from torch.nn import attention as registry
 
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
-from headwork.torch.calls import accumulator, backward_into, forward_into
+from headwork.torch.calls import Biases, accumulator, backward_into, forward_into, plain
 
 NAME = "headwork"
 OPERATOR = "_scaled_dot_product_flash_attention_for_cpu"
@@ -34,7 +34,7 @@ def forward(
     out = torch.empty_like(query)
     lse = torch.empty_permuted(query.shape[:-1], (0, 2, 1), dtype=accumulator(query))
     if out.numel():
-        forward_into(out, lse, query, key, value, attn_mask, is_causal, factor(query, scale))
+        forward_into(out, lse, query, key, value, Biases(attn_mask), plain(is_causal, factor(query, scale)))
     if attn_mask is not None:
         lse.masked_fill_(lse == -torch.inf, 0)  # torch's for a row that reads nothing: its own backward may follow
     return out, lse
@@ -55,8 +55,9 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     shapes = (query.shape, key.shape, value.shape)
     dq, dk, dv = (torch.empty_permuted(shape, TOKENS_FIRST, dtype=query.dtype) for shape in shapes)
-    saved = (query, key, value, out, logsumexp, attn_mask)
-    backward_into(dq, dk, dv, None, grad_out, None, *saved, is_causal, factor(query, scale))
+    saved = (query, key, value, out, logsumexp)
+    what = plain(is_causal, factor(query, scale))
+    backward_into((dq, dk, dv), Biases(), grad_out, None, *saved, Biases(attn_mask), what)
     return dq, dk, dv
 
 
