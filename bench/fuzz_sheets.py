@@ -119,6 +119,8 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
         counts = {"Q": heads, "K": kv_heads, "V": kv_heads}
         vary(draw, table, tokens, counts if FORMULAS[formula].heads == "each" else {}, drawn)
         keys = keys_of(table)
+        if not extreme:
+            by_certain_digits(draw, table)
     if FORMULAS[formula].blocks:
         table["blocks"] = draw.choice([number for number in range(1, keys + 1) if keys % number == 0])
     if formula != "dot_product" and draw.random() < 0.4:
@@ -158,6 +160,19 @@ def vary(draw: Random, table: dict[str, Any], tokens: int, each: Mapping[str, in
         else:
             degrees = [draw.choice([15, 30, 45, 90, 120]) for _ in range(d_k // 2)]
             table["rotary"] = {"degrees": degrees, "pairs": draw.choice(["neighbours", "halves"])}
+
+
+def by_certain_digits(draw: Random, table: dict[str, Any]) -> None:
+    """What leaves the closed forms: a softcap, other angles, sinusoids. With ordinary numbers: digits of extreme ones
+    may take longer than a case has."""
+    if draw.random() < 0.3:
+        table["softcap"] = draw.choice([1, "2.5", "sqrt(2)"])
+    if "rotary" in table and draw.random() < 0.5:
+        angles = draw.choice([{"base": 100}, {"base": 100, "places": 3}])
+        table["rotary"] = {"pairs": table["rotary"]["pairs"], **angles}
+    if "positions" in table["given"] and len(table["given"]["X"][0]) % 2 == 0 and draw.random() < 0.5:
+        del table["given"]["positions"]
+        table["positions"] = draw.choice(["sinusoidal", {"base": 50, "places": 2}])
 
 
 def width(matrices: Any, heads: int, each: bool) -> int:
@@ -237,19 +252,8 @@ def hostile_text(draw: Random, text: str) -> bytes:
 
 def hostile_table(draw: Random, table: dict[str, Any]) -> dict[str, Any]:
     """A legal table with something else at a few keys."""
-    keys = [
-        *table,
-        "sizes",
-        "notation",
-        "marking",
-        "vectors",
-        "heds",
-        "kv_heads",
-        "window",
-        "bias",
-        "rotary",
-        "softcap",
-    ]
+    keys = [*table, "sizes", "notation", "marking", "vectors", "heds", "kv_heads"]
+    keys += ["window", "bias", "rotary", "softcap", "positions"]
     for _ in range(draw.randint(1, 2)):
         where = draw.choice(["given", "part", "top", "entry"])
         if where == "top":

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 import headwork
 from headwork.errors import HeadworkError
 from headwork.numbers.digits import to_float
+from headwork.numbers.surd import Surd
+from headwork.render.save import rendered
 from headwork.sheets.added import paper_slopes
 from headwork.sheets.load import parse_sheet
-from headwork.sheets.rotary import cosine
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
 from headwork.working import Arithmetic, Working
@@ -294,8 +296,50 @@ class TestPositions:
         close(working["output"], softmax(Qr @ Kr.T / 2) @ V)
 
     def test_multiples_of_15_degrees_are_roots(self) -> None:
-        for degrees in range(-720, 720, 15):
-            assert to_float(cosine(Fraction(degrees))) == pytest.approx(np.cos(np.radians(degrees)), abs=1e-15)
+        working = solved("scaled_dot_product", QKV, "rotary = { degrees = [15], first = 7 }", 'find = ["Q_rotated"]')
+        for name, function in (("cos", np.cos), ("sin", np.sin)):
+            assert all(isinstance(x, Fraction | Surd) for row in working[name].value or () for x in row)
+            close(working[name], function(np.radians(15 * np.arange(7, 10)))[:, None])
+
+    def test_any_other_angle_has_certain_digits(self) -> None:
+        Q, K, V = drawn(3, 4), drawn(3, 4), drawn(3, 2)
+        for keys, angles in (
+            ("degrees = [10, 100]", np.outer(np.arange(3), [10, 100])),
+            ("base = 100", np.degrees(np.outer(np.arange(3), [1, 0.1]))),
+            ("base = 10000, first = 2", np.degrees(np.outer(np.arange(2, 5), [1, 0.01]))),
+        ):
+            working = solved("scaled_dot_product", {"Q": Q, "K": K, "V": V}, f"rotary = {{ {keys} }}")
+            Qr, Kr = turned(Q, angles, "neighbours"), turned(K, angles, "neighbours")
+            close(working["output"], softmax(Qr @ Kr.T / 2) @ V)
+
+    def test_a_table_of_so_many_places_is_rounded_before_it_is_used(self) -> None:
+        working = solved("scaled_dot_product", QKV, "rotary = { base = 100, places = 3 }", 'find = ["Q_rotated"]')
+        close(working["cos"], np.round(np.cos(np.arange(3.0)), 3)[:, None])
+        cos, sin = (np.round(function(np.arange(3.0)), 3) for function in (np.cos, np.sin))
+        close(working["Q_rotated"], np.stack([Q[:, 0] * cos - Q[:, 1] * sin, Q[:, 0] * sin + Q[:, 1] * cos], axis=1))
+        assert all(isinstance(x, Fraction) for row in working["Q_rotated"].value or () for x in row)
+
+    @pytest.mark.parametrize(
+        ("keys", "base", "places"), [('"sinusoidal"', 10000, 15), ("{ base = 9, places = 2 }", 9, 2)]
+    )
+    def test_sinusoids_are_added_to_X(self, keys: str, base: int, places: int) -> None:
+        X = drawn(3, 4)
+        given = {"X": X, **{role: drawn(4, 2) for role in ("W_Q", "W_K", "W_V")}}
+        working = solved("single_head", given, f"positions = {keys}")
+        angles = np.outer(np.arange(3), [1, base**-0.5])
+        P = np.round(np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(3, 4), places)
+        close(working["positions"], P)
+        Y = X + P
+        close(
+            working["output"],
+            softmax(Y @ given["W_Q"] @ (Y @ given["W_K"]).T / np.sqrt(2)) @ Y @ given["W_V"],
+        )
+
+    def test_sinusoids_go_on_after_a_cache(self) -> None:
+        given = {"X": drawn(1, 2), **{role: drawn(2, 2) for role in ("W_Q", "W_K", "W_V")}}
+        given |= {"K_past": drawn(4, 2), "V_past": drawn(4, 2)}
+        working = solved("single_head", given, 'positions = "sinusoidal"')
+        close(working["positions"], np.array([[np.sin(4), np.cos(4)]]))
 
     def test_scores_depend_on_the_distance_alone(self) -> None:
         """The point of it, in closed form: two sheets that count positions from 0 and from 5 have equal scores."""
@@ -343,8 +387,12 @@ class TestPositions:
             ("rotary = { degrees = [30] }", {"cos": drawn(3, 1), "sin": drawn(3, 1)}, "need their angles once"),
             ("", {"cos": drawn(3, 1)}, "no matrix was given for sin; hand one over"),
             ("", {"cos": drawn(2, 1), "sin": drawn(2, 1)}, "cos has 2 rows, but keys is 3"),
+            ("rotary = { degrees = [30], base = 3 }", {}, "key 'rotary': needs its angles once"),
+            ("rotary = { base = 0 }", {}, "key 'rotary': key 'base': 0 is not greater than 0"),
+            ('positions = "sinusoidal"', {}, "key 'positions': scaled_dot_product takes no X"),
+            ('positions = "learned"', {}, "key 'positions': 'learned' was given; choose from sinusoidal"),
             ("rotary = { degrees = 30 }", {}, "key 'rotary': key 'degrees': needs an angle for every pair"),
-            ('rotary = { degrees = ["sqrt(2)"] }', {}, "angles are whole or rational numbers of degrees"),
+            ('rotary = { degrees = ["sqrt(2)"] }', {}, "pair 1: √2 is no rational number"),
             ("rotary = 30", {}, "key 'rotary': must be a table such as"),
             ('rotary = { degrees = [30], pairs = "odd" }', {}, "key 'pairs': 'odd' was given; choose from neighbours"),
         ],
@@ -360,6 +408,42 @@ class TestPositions:
             solved("scaled_dot_product", given, "rotary = { degrees = [30] }")
 
 
+class TestSoftcap:
+    CAPPED = 2 * np.tanh(Q @ K.T / np.sqrt(2) / 2)
+
+    def test_scale_then_softcap_then_bias_then_mask(self) -> None:
+        working = solved("scaled_dot_product", QKV, 'softcap = 2\nmask = "causal"\nbias = { alibi = [1] }')
+        close(working["capped"], self.CAPPED)
+        weights = softmax(self.CAPPED - DISTANCE + np.triu(np.full((3, 3), -np.inf), 1))
+        close(working["output"], weights @ V)
+
+    def test_the_capped_scores_have_a_closed_form_and_the_rest_certain_digits(self) -> None:
+        """tanh is made of exponentials; what the softmax makes of it has no closed form, and no page pretends it."""
+        given = {"Q": np.array([[1.0]]), "K": np.array([[1.0], [0]]), "V": np.array([[1.0], [0]])}
+        page = rendered(solved("scaled_dot_product", given, "softcap = 1\nplaces = 40"), ".txt")
+        mpmath.mp.dps = 60
+        t = mpmath.tanh(1)
+        first = mpmath.exp(t) / (mpmath.exp(t) + 1)
+        assert mpmath.nstr(first, 40, strip_zeros=False) in page
+
+    def test_in_steps_and_in_blocks(self) -> None:
+        at_once = solved("scaled_dot_product", QKV, "softcap = 2")
+        for formula, keys in (("scaled_dot_product", 'softmax = "safe-steps"'), ("blockwise", "blocks = 2")):
+            close(solved(formula, QKV, f"softcap = 2\n{keys}")["output"], np.asarray(at_once["output"]))
+
+    def test_the_gradient(self) -> None:
+        part = 'kind = "gradient"\nloss = "sum"\nfind = ["Q"]'
+        working = solved("scaled_dot_product", QKV, "softcap = 2", part)
+        P, dP = softmax(self.CAPPED), np.ones((3, 2)) @ V.T
+        d_capped = P * (dP - (P * dP).sum(axis=1, keepdims=True))
+        close(working["d_Q"], d_capped * (1 - (self.CAPPED / 2) ** 2) @ K / np.sqrt(2))
+
+    @pytest.mark.parametrize("cap", [0, -1])
+    def test_a_cap_is_positive(self, cap: int) -> None:
+        with pytest.raises(HeadworkError, match="key 'softcap': must be greater than 0"):
+            solved("scaled_dot_product", QKV, f"softcap = {cap}")
+
+
 EVERYTHING = """
 title = "Everything at once"
 formula = "multi_head"
@@ -368,6 +452,7 @@ mask = ["causal", "none"]
 window = [2, 0]
 bias = "alibi"
 rotary = { degrees = [30] }
+softcap = 3
 [given]
 X = [[1, 2], [3, 1]]
 positions = [[0, 1], [1, 0]]
@@ -420,6 +505,7 @@ class TestPages:
 
 # Of two tokens after one: how far a key is, and a causal mask laid on at the wrong corner.
 FAR = np.array([[1.0, 0, 1], [2, 1, 0]])
+CORNER = np.array([[0, 0, -np.inf], [0, 0, 0]])
 TOP_LEFT = np.triu(np.full((2, 3), -np.inf), 1)
 
 
@@ -444,6 +530,8 @@ class TestMarks:
             ("position-bias-sign", 'bias = { alibi = ["1/2"] }', "weights", lambda s: softmax(s + FAR / 2)),
             ("forgot-position-bias", 'bias = { alibi = ["1/2"] }', "weights", softmax),
             ("forgot-mask", "window = [1, 0]", "weights", softmax),
+            ("forgot-softcap", "softcap = 1", "weights", softmax),
+            ("softcap-after-mask", 'mask = "causal"\nsoftcap = 1', "weights", lambda s: softmax(np.tanh(s + CORNER))),
         ],
     )
     def test_within_the_scores(self, tag: str, keys: str, find: str, wrong: Any) -> None:

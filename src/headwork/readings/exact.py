@@ -14,7 +14,7 @@ from headwork.graph import Last, Rules, Step, read
 from headwork.notation import PLAIN
 from headwork.numbers.certain import AnyNumber
 from headwork.numbers.enclosure import largest, sign
-from headwork.numbers.functions import dot, power_of_e, quotient, softmax, square_root, total
+from headwork.numbers.functions import dot, power_of_e, quotient, softmax, square_root, tangent, total
 from headwork.numbers.surd import Real, root
 from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, not_given, sums
 
@@ -99,11 +99,10 @@ def _exp(step: Step, matrix: Matrix) -> Matrix:
 
 
 def _softcap(step: Step, scores: Matrix) -> Matrix:
-    """c·tanh(s/c), where tanh x = 1 − 2/(e^(2x) + 1); what is hidden goes as low as it can, and is seen again."""
+    """c·tanh(s/c); what is hidden goes as low as it can, and is seen again."""
     assert isinstance(step.op, ops.Softcap)
-    cap = step.op.by
-    powers = [[None if s is None else power_of_e(2 * s / cap) for s in _exponents(row)] for row in scores]
-    return tuple(tuple(-cap if p is None else cap - quotient(2 * cap, p + 1) for p in row) for row in powers)
+    cap, share = step.op.by, Fraction(1) / step.op.by
+    return tuple(tuple(-cap if isinstance(s, Hidden) else tangent(s * share) * cap for s in row) for row in scores)
 
 
 def _largest(row: Sequence[Entry]) -> Entry:

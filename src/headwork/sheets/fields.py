@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from headwork.around import ARRANGEMENTS
@@ -13,6 +14,7 @@ from headwork.numbers.parse import parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import Matrix
 from headwork.sheets.added import read_bias, read_mask, read_window
+from headwork.sheets.angles import read_positions, read_rotary
 from headwork.sheets.checks import (
     LARGEST_SIDE,
     as_count,
@@ -28,20 +30,17 @@ from headwork.sheets.checks import (
     only_keys,
     shortened,
 )
-from headwork.sheets.rotary import read_rotary
 from headwork.sheets.sheet import KINDS, LOSSES, SOFTMAXES, Key, Part, Problem
 from headwork.sheets.sizes import PATTERNS, pattern
 
 _PROBLEM = [
     *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "bias", "rotary"),
-    *("around", "eps", "softmax", "blocks", "places", "first_index", "vectors", "notation", "given", "sizes"),
-    *("marking", "part"),
+    *("positions", "around", "eps", "softmax", "blocks", "places", "first_index", "vectors", "notation", "given"),
+    *("sizes", "marking", "part"),
 ]
 _PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
 _SIZES = ["batch", "tokens", "past", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "d_ff", "heads", "kv_heads"]
-
-
-_ROLES = ", ".join(role for role in ROLES if "_before_" not in role)
+USUAL_ROLES = ("X", "W_Q", "W_K", "W_V", "W_O", "Q", "K", "V", "scores", "scaled", "weights", "head_output", "output")
 
 
 def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
@@ -60,6 +59,7 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         bias=at_key("bias", read_bias, table.get("bias")),
         softcap=at_key("softcap", _softcap, table.get("softcap")),
         rotary=at_key("rotary", read_rotary, table.get("rotary")),
+        positions=at_key("positions", read_positions, table.get("positions")),
         blocks=at_key("blocks", _blocks, table.get("blocks"), str(table.get("formula"))),
         around=at_key("around", _around, table.get("around", "none"), str(table.get("formula"))),
         eps=at_key("eps", _eps, table.get("eps"), str(table.get("around", "none"))),
@@ -145,7 +145,14 @@ def role_and_head(name: str, first: int) -> Key:
         if head < 0:
             raise HeadworkError(f"'{name}': heads are counted from {first} on this sheet")
         return role, head
-    raise HeadworkError(f"unknown role '{name[:40]}'; choose from {_ROLES}, or one head's such as Q_{first}")
+    raise HeadworkError(f"{_unknown_role(name)} One head's is written Q_{first}")
+
+
+def _unknown_role(name: str) -> str:
+    """What is wrong with it, and what may be meant: there are too many roles to list."""
+    near = get_close_matches(name[:40], ROLES, 3, 0.6)
+    offer = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(USUAL_ROLES)} …"
+    return f"unknown role '{name[:40]}'; {offer}"
 
 
 def _scale(value: Any, formula: str) -> Scale:
@@ -208,7 +215,7 @@ def _names(value: Any) -> dict[str, str]:
             at_key(key, one_of, name, GRADIENTS)
             continue
         if not is_role(role):
-            raise HeadworkError(f"unknown role '{role}'; choose from {_ROLES}")
+            raise HeadworkError(_unknown_role(role))
         if not isinstance(name, str) or not re.fullmatch(r"[^\W_][^\s\\{}$<>&#%\"'`]{0,19}", name):
             raise HeadworkError(f"'{key}' needs a name of 1 to 20 letters and digits, such as Z or W_Q")
     return value

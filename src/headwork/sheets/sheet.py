@@ -34,12 +34,21 @@ class Bias:
 
 
 @dataclass(frozen=True)
+class Angles:
+    """From one position to the next: degrees for every pair of columns, or base^(−2j/d) radians for pair j of d/2."""
+
+    degrees: tuple[Fraction, ...] = ()
+    base: Fraction | None = None
+    first: int = 0  # the first position
+    places: int | None = None  # to which sines and cosines are rounded before they are used; None for not at all
+
+
+@dataclass(frozen=True)
 class Rotary:
-    """Rotary positions: which columns make a pair, and by how much each pair turns from one position to the next."""
+    """Rotary positions: which columns make a pair, and its angles; none where cos and sin are given."""
 
     pairs: Pairs = "neighbours"
-    degrees: tuple[Fraction, ...] = ()  # one for every pair; none where cos and sin are given
-    first: int = 0  # the position of the first key
+    angles: Angles | None = None
 
 
 # A matrix is known by its role and head: ("W_Q", 0), ("X", None).
@@ -78,6 +87,7 @@ class Problem:
     bias: Bias | None = None
     softcap: Real | None = None
     rotary: Rotary | None = None
+    positions: Angles | None = None  # sinusoids to add to X; other positions are given
     blocks: int | tuple[int, ...] = 1  # of keys, for blockwise: how many, or how many keys in each
     around: str = "none"  # what stands around attention: "residual", "post-norm", "pre-norm"
     eps: Real = Fraction(0)  # what a layer norm adds to the variance

@@ -107,8 +107,8 @@ def infer_sizes(problem: Problem) -> Sizes:
     known = KnownSizes(problem)
     for (role, head), matrix in _matrices(problem):
         known.learn(role, head, matrix)
-    if problem.rotary and problem.rotary.degrees:
-        known.learn_pairs(len(problem.rotary.degrees), "rotary")
+    if problem.rotary and problem.rotary.angles and problem.rotary.angles.degrees:
+        known.learn_pairs(len(problem.rotary.angles.degrees), "rotary")
     return known.sizes()
 
 

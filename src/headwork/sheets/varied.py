@@ -5,9 +5,10 @@ from typing import Literal
 
 from headwork.build import Sizes
 from headwork.errors import HeadworkError
+from headwork.formulas import formula_named
 from headwork.readings.exact import Matrix
 from headwork.sheets.added import biases, distances, masks, slopes
-from headwork.sheets.rotary import tables
+from headwork.sheets.angles import rotary_tables, sinusoids
 from headwork.sheets.sheet import EachHead, Problem, Rotary
 from headwork.sheets.sizes import has_past
 from headwork.variations import Pairs, Variations
@@ -16,15 +17,18 @@ from headwork.variations import Pairs, Variations
 def variations(problem: Problem, sizes: Sizes) -> Variations:
     """What the problem's keys, and what is given, ask for."""
     roles = {role for role, _ in problem.given}
-    if {"positions", "X_past"} <= roles:
+    positioned = "positions" in roles or problem.positions is not None
+    if positioned and "X_past" in roles:
         raise HeadworkError("positions are added to X alone; add those of earlier tokens to X_past before it is given")
     bias = problem.bias
     sloped = slopes(problem, sizes)
     each = bias is not None and (len(bias.matrices) > 1 or bool(bias.relative) or bias.alibi)
     masked = problem.mask != "none" or problem.window is not None
+    if positioned and not formula_named(problem.formula).projects:
+        raise HeadworkError(f"key 'positions': {problem.formula} takes no X that they could be added to; remove it")
     return Variations(
         past=("X_past" if "X_past" in roles else "K_past") if has_past(problem) else "",
-        positions="positions" in roles,
+        positions=positioned,
         rotary=_pairs(problem, roles),
         softcap=problem.softcap,
         slopes=sloped,
@@ -38,7 +42,7 @@ def _pairs(problem: Problem, roles: set[str]) -> Pairs | None:
     rotary = problem.rotary or (Rotary() if {"cos", "sin"} & roles else None)
     if rotary is None:
         return None
-    if bool(rotary.degrees) == bool({"cos", "sin"} & roles):
+    if (rotary.angles is not None) == bool({"cos", "sin"} & roles):
         raise HeadworkError(
             "rotary positions need their angles once: rotary = { degrees = [30, 90] }, or both cos and sin as given"
         )
@@ -69,10 +73,12 @@ def matrices(problem: Problem, sizes: Sizes) -> Mapping[str, tuple[Matrix, ...]]
     """What is given by name, as matrices by role: one for all heads, or one for each."""
     if not isinstance(sizes.tokens, int) or not isinstance(sizes.keys, int):
         return {}
-    cos, sin = tables(problem.rotary, sizes) if problem.rotary and problem.rotary.degrees else ((), ())
+    angles = problem.rotary and problem.rotary.angles
+    cos_and_sin = rotary_tables(angles, sizes) if angles else ()
     return {
-        "cos": (cos,) if cos else (),
-        "sin": (sin,) if sin else (),
+        "positions": (sinusoids(problem.positions, sizes),) if problem.positions else (),
+        "cos": cos_and_sin[:1],
+        "sin": cos_and_sin[1:],
         "mask": masks(problem, sizes),
         "bias": biases(problem, sizes),
         "distance": (distances(sizes),) if slopes(problem, sizes) else (),

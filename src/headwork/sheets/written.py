@@ -7,7 +7,7 @@ from headwork.errors import HeadworkError
 from headwork.numbers.digits import exact_decimal
 from headwork.numbers.surd import Real, Surd
 from headwork.readings.exact import Entry, Hidden, Matrix
-from headwork.sheets.sheet import Bias, EachHead, Problem, Rotary
+from headwork.sheets.sheet import Angles, Bias, EachHead, Problem, Rotary
 
 
 def written_keys(problem: Problem) -> dict[str, Any]:
@@ -20,6 +20,7 @@ def written_keys(problem: Problem) -> dict[str, Any]:
         "rotary": None if problem.rotary is None else _rotary(problem.rotary),
         "around": None if problem.around == "none" else problem.around,
         "eps": plain(problem.eps) if problem.eps else None,
+        "positions": None if problem.positions is None else _angles(problem.positions),
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -73,6 +74,13 @@ def _bias(bias: Bias) -> Any:
 
 
 def _rotary(rotary: Rotary) -> Any:
-    if not rotary.degrees:
-        return rotary.pairs
-    return {"degrees": list(map(plain, rotary.degrees)), "pairs": rotary.pairs, "first": rotary.first}
+    return rotary.pairs if rotary.angles is None else {"pairs": rotary.pairs, **_angles(rotary.angles)}
+
+
+def _angles(angles: Angles) -> dict[str, Any]:
+    found: dict[str, Any] = {"first": angles.first}
+    if angles.places is not None:
+        found["places"] = angles.places
+    if angles.base is None:
+        return {"degrees": list(map(plain, angles.degrees)), **found}
+    return {"base": plain(angles.base), **found}
