@@ -40,7 +40,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Named:
-    """A name and the role of what it names, whose colour it has where there are colours."""
+    """A name, or a number out of a matrix, and the role of that matrix, whose colour it has where there are colours."""
 
     of: Maths
     role: str

@@ -64,7 +64,11 @@ def derive(find: str, mean: Real | None = None, variance: Real | None = None) ->
                 algebra(mu**2),
                 (q_i, " and ", k_i, " are independent: ", between((_mean(q_i), _mean(k_i)), "·")),
             ),
-            Statement(_mean(dot), algebra(scores.mean), ("the mean of a sum is the sum of the means: D equal terms",)),
+            Statement(
+                _mean(dot),
+                algebra(scores.mean),
+                ("the mean of a sum is the sum of the means: ", Letter("D"), " equal terms"),
+            ),
         )
     if find == "variance":
         one = sympy.expand((var + mu**2) ** 2 - mu**4)
@@ -79,7 +83,9 @@ def derive(find: str, mean: Real | None = None, variance: Real | None = None) ->
             Statement(product, algebra((var + mu**2) ** 2), ("independent: ", between(squares, "·"))),
             Statement(_variance(term), algebra(one), (Row((product, MINUS, _squared(_mean(term)))),)),
             Statement(
-                _variance(dot), algebra(scores.variance), ("the D terms are independent, so their variances add",)
+                _variance(dot),
+                algebra(scores.variance),
+                ("the ", Letter("D"), " terms are independent, so their variances add"),
             ),
         )
     s = sympy.Symbol("s", positive=True)
@@ -89,7 +95,9 @@ def derive(find: str, mean: Real | None = None, variance: Real | None = None) ->
             algebra(scores.variance / s**2),
             ("a factor ", Ratio(Number("1"), Letter("s")), " comes out squared"),
         ),
-        Statement(Letter("s"), algebra(sympy.sqrt(scores.variance)), ("the only s > 0 that makes this 1",)),
+        Statement(
+            Letter("s"), algebra(sympy.sqrt(scores.variance)), ("the only ", Letter("s"), " > 0 that makes this 1")
+        ),
     )
 
 

@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def flat(node: ElementTree.Element) -> str:
 
 def shown_lines(page: Any) -> list[str]:
     """What the panel says, line by line, spaces aside."""
-    lines = page.locator("#panel > div").evaluate_all("all => all.map(div => div.innerHTML)")
+    lines = page.locator("#panel .line").evaluate_all("all => all.map(div => div.innerHTML)")
     found = []
     for line in lines:
         maths = re.findall(r"<math.*?</math>", line)
@@ -309,3 +310,34 @@ def test_a_large_sheet_stays_a_page() -> None:
     page = rendered(solve(parse_sheet(sheet, "wide")), ".html")
     assert len(page.encode()) < 1_000_000
     assert 'id="how"' not in page
+
+
+def test_fractions_in_the_panel_do_not_overlap(page: Any) -> None:
+    """Line under line: each starts where the one above has ended."""
+    weights = page.locator('.grid[data-role="weights"] mtd.pointable').first
+    weights.click()
+    boxes = page.locator("#panel .right math").evaluate_all(
+        "all => all.map(formula => formula.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+    )
+    page.keyboard.press("Escape")
+    assert len(boxes) == 4
+    assert all(above[1] <= below[0] for above, below in pairwise(boxes))
+
+
+def test_the_page_says_that_entries_can_be_pointed_at(page: Any) -> None:
+    assert "Point at a number" in page.locator(".hint").inner_text()
+
+
+def test_what_is_cut_off_has_a_shadow_at_its_edge(browser: Any, tmp_path: Path) -> None:
+    """A table of counts on a phone: seen to go on, light and dark, and scrolled to its end no more."""
+    solve("dot-product").save(tmp_path / "page.html")
+    for theme in ("light", "dark"):
+        context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=theme)
+        opened = context.new_page()
+        opened.goto((tmp_path / "page.html").as_uri())
+        tables = opened.locator(".scroll:has(table)").all()
+        (wide, *_) = [table for table in tables if table.evaluate("box => box.scrollWidth > box.clientWidth")]
+        shadowed = wide.screenshot()
+        wide.evaluate("box => { box.style.background = 'none' }")
+        assert wide.screenshot() != shadowed
+        context.close()

@@ -19,7 +19,7 @@ def show_lines(*lines: Any) -> None:
     show(lines_pieces(lines, width()))
 
 
-_COLOURS = {"title": "bold", "problem": "bold", "part": "bold cyan", "formula": "green", "note": "dim"}
+_STYLES = {"title": "bold", "problem": "bold", "part": "bold", "note": "dim"}
 
 
 def show(page: Iterable[Passage]) -> None:
@@ -30,9 +30,12 @@ def show(page: Iterable[Passage]) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from headwork.render.colours import TERMINAL
+
     console = Console(highlight=False, soft_wrap=True)
     for piece in page:
-        console.print(Text("\n".join(piece.lines), style=_COLOURS.get(piece.kind, "")))
+        style = TERMINAL.get(piece.colour) or _STYLES.get(piece.kind, "")
+        console.print(Text("\n".join(piece.lines), style=style))
 
 
 def width() -> int:

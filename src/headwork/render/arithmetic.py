@@ -1,9 +1,10 @@
 """The arithmetic of one entry: terms with numbers in, the sum, the result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from headwork import maths as m
 from headwork import ops
+from headwork.graph import Step
 from headwork.numbers.certain import AnyNumber
 from headwork.numbers.functions import power_of_e, total
 from headwork.readings.exact import Entry, Hidden
@@ -37,13 +38,19 @@ def _equals(entry: Entry, style: Style) -> Aligned:
     return _line(_relation(exact), shown)
 
 
-def _number(entry: Entry, style: Style) -> m.Maths:
-    return m.factor(cell(entry, style)[0])
+def _number(entry: Entry, style: Style, source: Step) -> m.Maths:
+    """A number as part of a product or a sum, in the colour of the matrix that it comes from."""
+    return m.Named(m.factor(cell(entry, style)[0]), source.role)
+
+
+def _numbers(terms: Sequence[Entry], line: Arithmetic, style: Style) -> Iterator[m.Maths]:
+    """One number out of each of the step's matrices."""
+    return (_number(x, style, source) for x, source in zip(terms, line.step.inputs, strict=False))
 
 
 def _matmul(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     exact = all(cell(x, style)[1] for pair in line.terms for x in pair)
-    products = m.between((m.between((_number(x, style) for x in pair), "·") for pair in line.terms), "+")
+    products = m.between((m.between(_numbers(pair, line, style), "·") for pair in line.terms), "+")
     lines = [_line(_relation(exact), products)]
     if exact and len(line.terms) > 1:
         terms = [a * b for a, b in line.terms if not isinstance(a, Hidden) and not isinstance(b, Hidden)]
@@ -59,7 +66,7 @@ def _divide(line: Arithmetic, style: Style) -> Sequence[Aligned]:
 
 def _add(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     (terms,) = line.terms
-    lines = [_line(_told(terms, style), m.between((_number(x, style) for x in terms), "+"))]
+    lines = [_line(_told(terms, style), m.between(_numbers(terms, line, style), "+"))]
     if any(isinstance(b, Hidden) for b in terms[1:]):
         lines.append(_line("=", m.number("−∞"), "hidden by the mask"))
     return lines
@@ -74,7 +81,7 @@ def _between(sign: str) -> Callable[[Arithmetic, Style], Sequence[Aligned]]:
 
     def rule(line: Arithmetic, style: Style) -> Sequence[Aligned]:
         ((a, b),) = line.terms
-        return [_line(_told((a, b), style), m.between((_number(a, style), _number(b, style)), sign))]
+        return [_line(_told((a, b), style), m.between(_numbers((a, b), line, style), sign))]
 
     return rule
 

@@ -44,6 +44,8 @@ COLOURS: Mapping[str, tuple[str, str]] = {  # on a light page, on a dark one
     "unsure": ("#6b5900", "#e0c65c"),
 }
 LIGHT, DARK = ({name: pair[i] for name, pair in COLOURS.items()} for i in (0, 1))
+# A terminal's theme makes its own colours readable: these come nearest.
+TERMINAL: Mapping[str, str] = {"q": "blue", "k": "yellow", "v": "cyan", "weights": "magenta", "output": "red"}
 THEMES: Mapping[str, Mapping[str, str]] = {"light": LIGHT, "dark": DARK}
 _VERDICTS = {"right": "good", "follows": "accent", "wrong": "bad", "blank": "unsure", "malformed": "unsure"}
 VERDICTS: Mapping[str, str] = {verdict: LIGHT[colour] for verdict, colour in _VERDICTS.items()}

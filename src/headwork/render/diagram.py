@@ -12,7 +12,7 @@ from headwork.render.stacking import stacked
 from headwork.working import Diagram
 
 MARGIN = 8.0
-PAGE = 760.0  # what fits on a page from side to side
+PAGE = 870.0  # what fits on a page from side to side
 
 
 def draw(diagram: Diagram, *, wide: bool = False) -> Drawing:

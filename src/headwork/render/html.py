@@ -69,7 +69,7 @@ def _how(how: b.How) -> dict[str, object]:
 
 def how_html(how: b.How) -> str:
     """The arithmetic of an entry, line by line, and why it is hidden."""
-    lines = "".join(f"<div>{_line(line)}</div>" for line in how.lines)
+    lines = '<div class="display">' + "".join(f'<div class="line">{_line(line)}</div>' for line in how.lines) + "</div>"
     reason = f"<p>{escape(how.reason)}</p>" if how.reason else ""
     return lines + reason
 

@@ -73,7 +73,8 @@ def _grid(grid: Grid) -> str:
         "<mtr>" + "".join(f"<mtd{_named(grid, i, j)}>{_node(cell)}</mtd>" for j, cell in enumerate(row)) + "</mtr>"
         for i, row in enumerate(grid.rows)
     )
-    return f'<mtable class="grid"{held(grid.holds)}>{rows}</mtable>'
+    role = family(grid.holds.role) if grid.holds else ""
+    return f'<mtable class="grid{f" role-{role}" if role else ""}"{held(grid.holds)}>{rows}</mtable>'
 
 
 def held(holds: Holds | None) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headwork.proofs import Equality, Proof
     from headwork.readings.counts import Count
 
+SYMBOLS = "DKQVXdijknqsv"  # single letters that are no words, and stand for something wherever they are said
 MOST_NOTES = 8  # a page of saturated weights makes its point with the first few
 
 
@@ -74,7 +75,7 @@ def names_on(worked: w.ProblemWorking) -> frozenset[str]:
     """Letters that are names on this page, and so are set as such in its sentences."""
     tables = (line.rows for part in worked.parts for line in part.lines if isinstance(line, w.Shapes | w.Diagram))
     equations = chain(worked.given, *(part.steps for part in worked.parts), *tables)
-    return frozenset("QKVX") | {equation.name.base for equation in equations if len(equation.name.base) == 1}
+    return frozenset(SYMBOLS) | {equation.name.base for equation in equations if len(equation.name.base) == 1}
 
 
 def part_blocks(worked: w.PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[b.Block]:

@@ -10,6 +10,7 @@ from headwork.inline import inline, sentence
 from headwork.maths import Maths
 from headwork.readings.shapes import shape_text
 from headwork.render import blocks as b
+from headwork.render.colours import family
 from headwork.render.formula import formula
 from headwork.render.layout import Layout
 from headwork.render.matrices import Lines, aligned, beside, bracketed, drawn, holds_matrix, table, width
@@ -35,6 +36,7 @@ class Passage:
 
     lines: Lines
     kind: str  # title, problem, text, part, formula, matrix, note, table, right, wrong …
+    colour: str = ""  # of what a formula works out
 
 
 LAYOUT = on_lines(WIDTH)
@@ -126,7 +128,8 @@ def _display(display: b.Display, room: int) -> Iterator[Passage]:
     """Formulas aligned on their relation; lines of matrices alone stand further in, with room above them."""
     plain = [line for line in display.lines if not _is_figure(line)]
     if plain:
-        yield Passage(_indented(_in_columns(plain)), "formula" if display.equation else "matrix")
+        colour = family(display.equation.role) if display.equation else ""
+        yield Passage(_indented(_in_columns(plain)), "formula" if display.equation else "matrix", colour)
     for i, line in enumerate(line for line in display.lines if _is_figure(line)):
         figure = _indented(beside(*map(drawn, line.pieces)), DEEP)
         yield Passage([*([""] if i or plain else []), *figure], "matrix")

@@ -29,9 +29,9 @@ _PREAMBLE = """#set document(title: {title})
 #let question(body) = block(above: 1.5em, below: 0.8em, sticky: true, body)
 #let gap(body) = hide(body)
 #let aside(body) = block(inset: (left: 1.2em, y: 0.2em), stroke: (left: 2pt + luma(70%)), body)
-#let steps(..rows) = block(inset: (left: 1.2em), above: 1.2em, below: 1.2em, breakable: false, grid(
-  columns: (auto, auto, 1fr), column-gutter: (0.3em, 1.4em), row-gutter: 0.7em,
-  align: (right + horizon, left + horizon, left + horizon), ..rows))
+#let steps(body) = block(inset: (left: 1.2em), above: 1.2em, below: 1.2em, breakable: false)[#set par(leading: 0.75em)
+#body]
+#let remark(body) = { h(1.4em); text(size: 0.9em, fill: luma(30%), body) }
 """
 
 
@@ -110,12 +110,16 @@ def _flow(flow: b.Flow) -> str:
     return f"#block(above: 1em, below: 1em)[#set par(leading: 0.3em)\n{items}]"
 
 
+def _display(display: b.Display) -> str:
+    """One formula, its lines aligned on their relations: both sides of each stand on one base line."""
+    return "#steps[$ " + " \\\n  ".join(map(_line, display.lines)) + " $]"
+
+
 def _line(line: b.Aligned) -> str:
-    left = "[]" if line.left is None else f"$ {typst_maths(line.left)} $"
+    left = "" if line.left is None else typst_maths(line.left)
     right = joined(typst_maths(piece) for piece in line.pieces)
-    if not line.remark:  # room to the margin
-        return f"  {left}, grid.cell(colspan: 2)[$ {right} $],"
-    return f"  {left}, $ {right} $, text(size: 0.9em, fill: luma(30%)){_content(line.remark)},"
+    remark = f" #remark{_content(line.remark)}" if line.remark else ""
+    return f"{left} &{right}{remark}"
 
 
 def _entries(entries: b.Entries) -> str:
@@ -169,7 +173,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Question: lambda block: f"#question[#strong[{_text(f'({block.label})')}] {_prose(block.text)}]",
     b.Paragraph: _paragraph,
     b.Flow: _flow,
-    b.Display: lambda display: "#steps(\n" + "\n".join(map(_line, display.lines)) + "\n)",
+    b.Display: _display,
     b.Entries: _entries,
     b.Table: _table,
     b.Picture: _picture,

@@ -39,13 +39,17 @@ def _words(words: m.Words) -> str:
 
 
 def _named(named: m.Named) -> str:
-    of, role = typst_maths(named.of), family(named.role)
-    return f"role{role}({of})" if role else of  # defined where the page begins
+    return _coloured(typst_maths(named.of), named.role)
+
+
+def _coloured(formula: str, role: str) -> str:
+    colour = family(role)
+    return f"role{colour}({formula})" if colour else formula  # defined where the page begins
 
 
 def _grid(grid: m.Grid) -> str:
     rows = "; ".join(", ".join(map(typst_maths, row)) for row in grid.rows)
-    return f"mat({rows})"
+    return _coloured(f"mat({rows})", grid.holds.role if grid.holds else "")
 
 
 def _sign(sign: m.Sign) -> str:

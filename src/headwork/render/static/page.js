@@ -10,6 +10,11 @@ panel.setAttribute("aria-live", "polite");
 panel.tabIndex = 0; // long arithmetic can be scrolled by keyboard
 document.body.append(panel);
 
+const hint = document.createElement("p");
+hint.className = "hint";
+hint.textContent = "Point at a number that was worked out, or go to it with Tab and the arrow keys: this shows how it came about.";
+document.querySelector("h1").after(hint);
+
 let pinned = null;
 
 function show(id) {
