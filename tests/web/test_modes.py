@@ -56,6 +56,25 @@ def test_pointing_by_keyboard_and_pinned_while_numbers_change(opened: Opened) ->
     assert page.locator("#panel").is_hidden()
 
 
+def test_the_figure_and_the_equations_are_one_thing(opened: Opened) -> None:
+    """A box lights up its step and leads to it; a step lights up its box."""
+    page = opened()
+    box = page.locator('.problem[data-problem="1"] figure [data-role="weights"][data-head="1"]')
+    box.hover()
+    step = page.locator('.problem[data-problem="1"] .block[data-step="weights"][data-head="1"]')
+    until(lambda: "together" in step.get_attribute("class"), True)
+    assert page.locator('.block.together:not([data-step="weights"])').count() == 0
+    box.click()
+    until(lambda: page.evaluate("document.activeElement.closest('.block')?.dataset.step"), "weights")
+    assert page.evaluate("document.activeElement.closest('.block').dataset.head") == "1"
+    entry(page, "scaled", "0", 0, 0).hover()
+    lit_box = page.locator('.problem[data-problem="1"] figure [data-role="scaled"][data-head="0"]')
+    until(lambda: "together" in lit_box.get_attribute("class"), True)
+    box.focus()
+    page.keyboard.press("Enter")
+    until(lambda: page.evaluate("document.activeElement.closest('.block')?.dataset.step"), "weights")
+
+
 def test_steps_one_by_one_with_the_result_left_open(opened: Opened) -> None:
     page = opened("#sheet=thinking-machine")
     page.get_by_role("button", name="Steps").click()

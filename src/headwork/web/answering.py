@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-from multiprocessing.connection import Connection
-from threading import Lock
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 
 PATIENCE = 3.0  # seconds that a request may take
 STARTING = 60.0  # seconds that a new process may take to import what it needs
@@ -13,17 +16,20 @@ TOO_LONG = (
     "This arithmetic takes longer than 3 seconds and was stopped. The numbers on the page are the last that were "
     "worked out: make the sheet smaller, or its numbers simpler."
 )
+READY, ENDED = "ready", ""
+PROGRAM = "from headwork.web.answering import answer_all; answer_all()"
 
 
-def _answer_all(pipe: Connection) -> None:
+def answer_all() -> None:
+    """What the process does: a line in, a line out."""
     from headwork.web.ask import answer
 
     try:
-        pipe.send("ready")
-        while True:
-            pipe.send(answer(pipe.recv()))
-    except (EOFError, OSError, KeyboardInterrupt):
-        return  # nobody asks any more
+        print(READY, flush=True)
+        for line in sys.stdin:
+            print(answer(json.loads(line)), flush=True)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(0)  # nobody listens any more, so there is nobody to tell
 
 
 class Answering:
@@ -35,29 +41,42 @@ class Answering:
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_answer_all, args=(other,), daemon=True)
-        self._process.start()
-        other.close()
+        command = [sys.executable, "-X", "utf8", "-c", PROGRAM]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+        self._said: SimpleQueue[str] = SimpleQueue()
+        self._reader = Thread(target=_pass_on, args=(self._process, self._said), daemon=True)
+        self._reader.start()
         self._ready = False
 
     def ask(self, request: str) -> str:
         """The reply as JSON text; that it took too long is one too."""
         with self._lock:
-            if not self._ready:
-                self._ready = self._pipe.poll(STARTING) and self._pipe.recv() == "ready"
             try:
-                self._pipe.send(request)
-                if self._pipe.poll(self.patience):
-                    return str(self._pipe.recv())
-            except (EOFError, OSError):
-                pass  # it ended by itself: the same to the reader
+                if not self._ready:
+                    self._ready = self._said.get(timeout=STARTING) == f"{READY}\n"
+                assert self._process.stdin is not None
+                self._process.stdin.write(json.dumps(request) + "\n")
+                self._process.stdin.flush()
+                if reply := self._said.get(timeout=self.patience):
+                    return reply
+            except (Empty, OSError):
+                pass  # silent, or ended by itself: the same to the reader
             self.close()
             self._start()
             return json.dumps({"error": {"message": TOO_LONG, "stopped": True}})
 
     def close(self) -> None:
         self._process.kill()
-        self._process.join()
-        self._pipe.close()
+        self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with suppress(OSError):  # what was never sent cannot be sent any more
+                stream.close()
+
+
+def _pass_on(process: subprocess.Popen[str], said: SimpleQueue[str]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        said.put(line)
+    said.put(ENDED)

@@ -101,9 +101,11 @@ function bar(bench, total) {
   const note = document.createElement("p");
   note.className = "note";
   note.textContent = "Your answers are kept in this browser, on this machine, and nowhere else.";
+  const helping = button("Hint", () => hint(bench));
+  helping.className = "hint-button";
   made.append(
     score, label("worked for you ", steps, said), label("", all, " every step on the way"),
-    button("Hint", () => hint(bench)), button("New sheet of this kind", () => another(bench)),
+    helping, button("New sheet of this kind", () => another(bench)),
     button("Hand in …", () => handIn(bench)), button("Forget my answers", () => forget(bench)), hinted, note,
   );
   document.getElementById("side").replaceChildren(made);
