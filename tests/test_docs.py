@@ -45,6 +45,7 @@ ELSEWHERE = (
     "unzip ",
     "native/",
     "python bench/",
+    "headwork open",  # which serves until it is ended; tests/web has it
 )
 
 

@@ -61,7 +61,7 @@ function clicked(button, bench) {
   const { row, column } = button.dataset;
   const rows = structuredClone(bench.table);
   const entries = rows.problem[Number(mask.dataset.problem)].mask[Number(row)];
-  entries[Number(column)] = entries[Number(column)] === "0" ? "-inf" : "0";
+  entries[Number(column)] = String(entries[Number(column)]) === "0" ? "-inf" : "0";
   button.id = `mask-${row}-${column}`;
   bench.whole({ do: "show", table: rows }, true);
 }
