@@ -11,7 +11,7 @@ def on_files(files: Any, config: Any) -> Any:
     made = {
         "reference/command-line.md": "\n".join(command_line()),
         "reference/mistakes.md": "\n".join(catalogue()),
-        "pictures/three-heads.svg": figure(),
+        **{f"pictures/three-heads-{theme}.svg": figure(theme) for theme in ("light", "dark")},
         "pictures/two-heads.svg": screen("solve", "two-heads", "--part", "b"),
         "pictures/why.svg": screen("moments", "--mean", "0", "--variance", "1"),
     }
@@ -48,10 +48,12 @@ def catalogue() -> Iterator[str]:
     yield from (f"- **{tag}**: {advice}" for tag, advice in ADVICE.items())
 
 
-def figure() -> str:
+def figure(theme: str) -> str:
     import headwork
+    from headwork.render.diagram import draw
+    from headwork.render.svg import svg
 
-    return headwork.diagram(heads=3)._repr_svg_()
+    return svg(draw(headwork.diagram(heads=3), wide=True), theme)
 
 
 def screen(*arguments: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import headwork
@@ -45,11 +46,13 @@ def test_six_rows_of_speed() -> None:
     assert len(table.splitlines()) == 6
 
 
-def test_the_picture_is_what_the_program_draws(tmp_path: Path) -> None:
-    (picture,) = re.findall(r"!\[.*\]\((docs/.*\.svg)\)", README)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_picture_is_what_the_program_draws(theme: str, tmp_path: Path) -> None:
+    (picture,) = re.findall({"light": r'src="(docs/.*\.svg)"', "dark": r'srcset="(docs/.*\.svg)"'}[theme], README)
+    arguments = ["draw", "two-heads", "--wide", "--theme", theme, "--output"]
     drawn = tmp_path / "drawn.svg"
-    CliRunner().invoke(app, ["draw", "two-heads", "--output", str(drawn)])
-    assert (ROOT / picture).read_bytes() == drawn.read_bytes(), f"headwork draw two-heads --output {picture}"
+    CliRunner().invoke(app, [*arguments, str(drawn)])
+    assert (ROOT / picture).read_bytes() == drawn.read_bytes(), f"headwork {' '.join(arguments)} {picture}"
 
 
 def test_the_documented_sheet_solves() -> None:

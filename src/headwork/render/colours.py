@@ -9,11 +9,29 @@ from collections.abc import Mapping
 from headwork.notation import AROUND
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "q": ("Q", "Q_before_bias", "W_Q", "b_Q"),
-    "k": ("K", "K_before_bias", "K_transposed", "W_K", "b_K"),
-    "v": ("V", "V_before_bias", "W_V", "b_V"),
+    "q": ("Q", "Q_before_bias", "Q_rotated", "W_Q", "b_Q"),
+    "k": (
+        *("K", "K_before_bias", "K_transposed", "K_rotated", "W_K", "b_K"),
+        *("K_new", "K_past", "K_past_before_bias"),
+    ),
+    "v": ("V", "V_before_bias", "W_V", "b_V", "V_new", "V_past", "V_past_before_bias"),
     "weights": (  # a row for every token, a column for every key, and what is made of their rows
-        *("scores", "scaled", "masked", "maxima", "shifted", "exponentials", "sums", "drop", "correction"),
+        *(
+            "scores",
+            "scaled",
+            "capped",
+            "tanh",
+            "tanh_squared",
+            "lost",
+            "biased",
+            "masked",
+            "maxima",
+            "shifted",
+            "exponentials",
+            "sums",
+            "drop",
+            "correction",
+        ),
         *("block_sums", "kept_sums", "weights", "weighted", "row_term", "centred"),
     ),
     "output": (
@@ -21,7 +39,11 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("W_O", "b_O"),
     ),
 }
-UNCOLOURED = ("X", "context", "mask", "target", "active", *(f"{role}_{i}" for i in (1, 2) for role in AROUND))
+UNCOLOURED = (
+    *("X", "X_past", "X_positioned", "positions", "cos", "sin", "cos_Q", "sin_Q"),
+    *("context", "mask", "bias", "distance", "target", "active"),
+    *(f"{role}_{i}" for i in (1, 2) for role in AROUND),
+)
 _FAMILY = {role: family for family, roles in FAMILIES.items() for role in roles}
 _BEFORE = ("d_", "change_", "next_")  # a gradient has the colour of what it is the gradient of
 
