@@ -45,6 +45,7 @@ class Predictions:
         self.right = comparable(right)
         self.of_shape: dict[tuple[int, int], list[tuple[Tags, Floats, float]]] = defaultdict(list)
         self._by_total: dict[tuple[int, int], list[tuple[float, int]]] = {}
+        self._rows: dict[tuple[int, int], list[tuple[Tags, Floats, list[float]]]] = {}
         for tags, matrix in predictions:
             matrix = comparable(matrix)
             self.of_shape[_shape(matrix)].append((tags, matrix, sum(map(sum, matrix))))
@@ -87,19 +88,23 @@ class Predictions:
             return []
         places = log2(comb(size, 1) + comb(size, 2))  # where the slip may be
         found: list[Tags] = []
-        for tags, matrix, _ in self.of_shape.get(shape, ()):
-            told = self._told(answer, matrix, within)
-            if told is not None and evidence(told, self.right, within) >= self.enough + places:
-                found += [(*tags, slip) for slip in slips.slips(answer, matrix, within)]
+        numbers, rooms = flat(answer), flat(within)
+        for tags, matrix, prediction in self._in_a_row(shape):
+            if _off_by_two_at_most(numbers, prediction, rooms):
+                told = self._told(answer, matrix, within)
+                if evidence(told, self.right, within) >= self.enough + places:
+                    found += [(*tags, slip) for slip in slips.slips(answer, matrix, within)]
         return list(dict.fromkeys(found))
 
-    def _told(self, answer: Floats, matrix: Floats, within: Floats) -> Floats | None:
-        """What of a prediction the answer shows, with the right entry in place of a slip; None after two slips."""
-        off = 0
-        for theirs, ours, rooms in zip(answer, matrix, within, strict=True):
-            for a, m, w in zip(theirs, ours, rooms, strict=True):
-                if isnan(m) or (abs(m - a) > w and (off := off + 1) > 2):
-                    return None
+    def _in_a_row(self, shape: tuple[int, int]) -> list[tuple[Tags, Floats, list[float]]]:
+        """The predictions whose numbers are all known, each with its numbers in one list."""
+        if shape not in self._rows:
+            each = ((tags, matrix, flat(matrix)) for tags, matrix, _ in self.of_shape.get(shape, ()))
+            self._rows[shape] = [(tags, matrix, row) for tags, matrix, row in each if not any(map(isnan, row))]
+        return self._rows[shape]
+
+    def _told(self, answer: Floats, matrix: Floats, within: Floats) -> Floats:
+        """What of a prediction the answer shows, with the right entry in place of a slip."""
         if _shape(matrix) != _shape(self.right):
             return matrix
         return [
@@ -116,6 +121,16 @@ def _fits(answer: Floats, matrix: Floats, within: Floats) -> bool:
     for theirs, ours, rooms in zip(answer, matrix, within, strict=True):
         for a, m, w in zip(theirs, ours, rooms, strict=True):
             if not abs(m - a) <= w:  # so that NaN fits nothing
+                return False
+    return True
+
+
+def _off_by_two_at_most(answer: list[float], prediction: list[float], within: list[float]) -> bool:
+    off = 0
+    for a, m, w in zip(answer, prediction, within, strict=True):
+        if abs(m - a) > w:
+            off += 1
+            if off > 2:
                 return False
     return True
 
