@@ -20,6 +20,8 @@ REMEDIES = {
     "pdflatex": "apt-get install texlive-latex-base",
     "chromium": "apt-get install chromium",
     "pdftoppm": "apt-get install poppler-utils",
+    "node": "apt-get install nodejs npm",
+    "npm": "apt-get install nodejs npm",
     "playwright": "pip install playwright",
     "axe_playwright_python": "pip install axe-playwright-python",
     "typst": "pip install '.[pages]'",
@@ -28,7 +30,7 @@ REMEDIES = {
     "torch": "pip install torch",
     "mkdocs": "pip install '.[docs]'",
 }
-PROGRAMS = ("pdflatex", "chromium", "pdftoppm")
+PROGRAMS = ("pdflatex", "chromium", "pdftoppm", "node", "npm")
 
 
 def require(*tools: str) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headwork.cli import code, doctor, looking, making, marking, opening, pages, readings
+from headwork.cli import code, doctor, looking, making, marking, opening, pages, readings, site
 from headwork.errors import HeadworkError
 
 app = typer.Typer(
@@ -18,7 +18,8 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(pages.sheets, pages.solve, readings.draw, readings.shapes, readings.count, readings.prove, readings.moments),
-    *(opening.open, making.new, marking.mark, marking.export, code.inspect, looking.look, code.bench, doctor.doctor),
+    *(opening.open, site.site, making.new, marking.mark, marking.export, code.inspect, looking.look, code.bench),
+    doctor.doctor,
 )
 for command in COMMANDS:
     app.command()(command)

@@ -64,13 +64,20 @@ class patience:
         self.what = what
         self.status: Any = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> patience:
         if sys.stderr.isatty():
             from threading import Timer
 
             self.timer = Timer(1.0, self._start)
             self.timer.daemon = True
             self.timer.start()
+        return self
+
+    def now(self, what: str) -> None:
+        """What the work has come to."""
+        self.what = what
+        if self.status is not None:
+            self.status.update(f"{what} …")
 
     def _start(self) -> None:
         from rich.console import Console

@@ -1,0 +1,43 @@
+"""The command `site`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headwork.cli.terminal import patience
+from headwork.errors import HeadworkError
+
+
+def site(
+    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The folder to write, for any host.")] = None,
+    single: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One .html file that works from a disk, without a network.")
+    ] = None,
+    sheet: Annotated[
+        list[str] | None, typer.Option(metavar="SHEET", help="A sheet of your own, too; may be given again.")
+    ] = None,
+    pyodide: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Pyodide's npm package, unpacked; without it npm fetches it.")
+    ] = None,
+) -> None:
+    """Write the bench as a site that needs no server of its own: the same Python runs in the reader's browser."""
+    if folder is None and single is None:
+        raise HeadworkError("name a folder for the site, or --single FILE for one file with everything in it")
+    own = sheet or []
+    with patience("making the site") as wait:
+        if folder is not None:
+            from headwork.web.site import write_site
+
+            files = write_site(folder, own, pyodide, wait.now)
+            size = sum(map(len, files.values()))
+    if folder is not None:
+        typer.echo(f"{folder}: {len(files)} files, {size / 1e6:.1f} MB")
+    if single is not None:
+        from headwork.web.single import write_single
+
+        with patience("making the file") as wait:
+            written = write_single(single, own, pyodide, wait.now)
+        typer.echo(f"{single}: {written / 1e6:.1f} MB")
