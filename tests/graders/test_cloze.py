@@ -15,6 +15,8 @@ from headwork.marking.answers import read_answers
 from headwork.marking.class_marker import ClassMarker, load_class
 from headwork.marking.graders import export
 from headwork.marking.mark import Marker
+from headwork.marking.roster import own_sheets, read_roster
+from headwork.mistakes.make import Plan
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
@@ -137,6 +139,19 @@ def test_a_random_question_is_marked_on_the_sheet_that_was_drawn(
     marker = ClassMarker(load_class(class_folder))
     marks = [marker.mark(answers) for answers in read_answers(tmp_path / "responses.csv", sheets["right"])]
     assert [one.score for one in marks] == [4] * 5
+
+
+def test_whoever_draws_a_question_reads_nobodys_name(tmp_path: Path) -> None:
+    """Nor does nbgrader's notebook, which all get, bear one."""
+    (tmp_path / "list.csv").write_text("id,name\n7,Ada L.\n8,Bob B.\n")
+    students = read_roster(tmp_path / "list.csv")
+    for student, sheet in own_sheets(students, Plan("single_head", 2, 1, 2), 1, {}, anyway=True):
+        (tmp_path / f"{student.id}.toml").write_text(sheet_toml(sheet), "utf-8")
+    path = export(tmp_path, "cloze", tmp_path / "class.xml")
+    texts = [found.text or "" for found in ElementTree.parse(path).getroot().iterfind("question/questiontext/text")]
+    assert ["sheet 7" in texts[0], "sheet 8" in texts[1]] == [True, True]
+    (notebook,) = export(tmp_path, "nbgrader", tmp_path / "course").rglob("*.ipynb")
+    assert not any("Ada" in text or "Bob" in text for text in [*texts, notebook.read_text("utf-8")])
 
 
 def test_masks_points_and_hostile_words(tmp_path: Path) -> None:

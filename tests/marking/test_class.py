@@ -92,6 +92,12 @@ def test_nobody_finds_another_students_name_on_a_page(folder: Path, tmp_path: Pa
     assert filled == "Name,Total\nCy,2\nAda L.,\nbob,2\n"
 
 
+def test_the_empty_answers_of_a_class_are_for_everybody(folder: Path) -> None:
+    template = run("mark", folder, "--template").output
+    assert template.startswith("# Answers to: 2 heads, 3 tokens\n")
+    assert "Ada" not in template
+
+
 def test_a_name_that_two_have_is_nobodys(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("id,name\n7,Ada\n8,Ada\n")
     run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,10 +61,11 @@ def mark(
     _refuse(context)
     chosen = _chosen_page(format, output) if since or pages else "text" if template else _chosen(format, output)
     if template:
+        from headwork.marking.class_marker import ClassMarker, load_class
         from headwork.marking.template import template_toml
-        from headwork.sheets.load import load
 
-        write([template_toml(load(sheet))], output)
+        family = load_class(sheet)  # all ask for the same
+        write([template_toml(replace(ClassMarker(family).first.sheet, title=family.title))], output)
         return
     if not answers:
         raise HeadworkError("whose answers? Give the files, or --template for an empty one")

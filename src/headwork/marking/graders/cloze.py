@@ -20,7 +20,7 @@ from headwork.sheets.sheet import Sheet
 def package(family: Family, name: str) -> Files:
     """Moodle XML: a category with a question for every sheet."""
     category = f"<category><text>$course$/top/{escape(name)}</text></category>"
-    questions = [_question(sheet, family.sheet(sheet)) for sheet in family.texts]
+    questions = [_question(sheet, family.sheet(sheet), family.title) for sheet in family.texts]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         "<quiz>",
@@ -31,8 +31,8 @@ def package(family: Family, name: str) -> Files:
     return {f"{name}.xml": "\n".join(lines).encode() + b"\n"}
 
 
-def _question(name: str, sheet: Sheet) -> str:
-    text = "\n".join(_text(name, sheet)).replace("]]>", "]]&gt;")
+def _question(name: str, sheet: Sheet, title: str) -> str:
+    text = "\n".join(_text(name, sheet, title)).replace("]]>", "]]&gt;")
     return (
         f'<question type="cloze">\n<name><text>{escape(sheet.title)} ({escape(name)})</text></name>\n'
         f'<questiontext format="html"><text><![CDATA[{text}]]></text></questiontext>\n'
@@ -41,11 +41,12 @@ def _question(name: str, sheet: Sheet) -> str:
     )
 
 
-def _text(name: str, sheet: Sheet) -> Iterator[str]:
-    """The paper, with fields in it. The sheet's name stands on it, so that responses can be marked again."""
+def _text(name: str, sheet: Sheet, title: str) -> Iterator[str]:
+    """The paper, with fields in it. The sheet's name stands on it, so that responses can be marked again; nobody's name
+    does, because whoever draws the question reads it."""
     answers = boxed(sheet)
     weight = _weights(answers)
-    yield _words(f"<p>{escape(sheet.title)}, sheet {escape(name)}</p>")
+    yield _words(f"<p>{escape(title)}, sheet {escape(name)}</p>")
     for piece in paper(sheet):
         yield _words(html(piece.blocks))
         for field in piece.fields:

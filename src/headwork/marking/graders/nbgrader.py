@@ -7,6 +7,7 @@ standard error for none. What stands between the HIDDEN TESTS lines is not in th
 import json
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def package(family: Family, name: str) -> Files:
 
 def _cells(family: Family, name: str, carried: str) -> Iterator[Cell]:
     several = len(family.texts) > 1
-    for cell, piece in student_cells(family.first):
+    for cell, piece in student_cells(replace(family.first, title=family.title)):
         if cell["cell_type"] == "code":  # not a "solution": nbgrader would put a text of its own in its place
             yield cell
             yield from (_graded(field, name, carried) for field in piece.fields)
