@@ -81,7 +81,7 @@ def solve_problem(
 ) -> w.ProblemWorking:
     """One problem, worked; `ready` where it was made so before."""
     try:
-        solver = _Solver(ready or Ready(problem), label, only_asked)  # with all parts: together they are the graph
+        solver = Solver(ready or Ready(problem), label, only_asked)  # with all parts: together they are the graph
     except HeadworkError as error:
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_page_order(solver.ready.handed))
@@ -89,17 +89,17 @@ def solve_problem(
     return w.ProblemWorking(solver.problem, given, parts, None if only_asked else solver.picture())
 
 
-class _Solver:
+class Solver:
     """Works the parts of one problem in order and remembers which rows the page has shown."""
 
     def __init__(self, ready: Ready, label: str | None, only_asked: bool) -> None:
-        self.ready, self.only_asked = ready, only_asked
+        self.ready, self.only_asked, self.notation = ready, only_asked, ready.problem.notation
         self.problem = dataclasses.replace(ready.problem, parts=_chosen(ready.problem, label))
-        self.notation = ready.problem.notation
         self.shown: dict[Step, set[int]] = {}
+        self.answers: list[w.Line] = []
 
     def part(self, part: Part) -> w.PartWorking:
-        self.answers: list[w.Line] = []
+        self.answers = []
         try:
             lines = KINDS[part.kind](self, part)
             steps = self.steps(part) if part.kind in NUMBERS else ()
@@ -338,13 +338,13 @@ def _row_by_row(step: Step) -> bool:  # whether a row is made of the same row of
     return not isinstance(step.op, Transpose | Rows | Stack) and step.op != Sums(-2)
 
 
-KINDS: Mapping[str, Callable[[_Solver, Part], list[w.Line]]] = {
-    "value": _Solver.values,
-    "gradient": _Solver.values,
-    "shape": _Solver.shape_table,
-    "count": _Solver.counts,
-    "prove": _Solver.proofs,
-    "moments": _Solver.moments,
+KINDS: Mapping[str, Callable[[Solver, Part], list[w.Line]]] = {
+    "value": Solver.values,
+    "gradient": Solver.values,
+    "shape": Solver.shape_table,
+    "count": Solver.counts,
+    "prove": Solver.proofs,
+    "moments": Solver.moments,
     "explain": lambda solver, part: [],
-    "diagram": _Solver.diagram,
+    "diagram": Solver.diagram,
 }

@@ -33,6 +33,23 @@ def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
     """
     if isinstance(entry, Hidden):
         return number("−∞"), True
+    known = _SHOWN.get((id(entry), style))
+    if known is not None and known[0] is entry:
+        return known[1]
+    if len(_SHOWN) >= MOST_SHOWN:
+        _SHOWN.clear()
+    shown = _cell(entry, style)
+    _SHOWN[id(entry), style] = entry, shown
+    return shown
+
+
+# A number stands in its own matrix and in every equation that uses it: the same object is set once. Held here, it keeps
+# its id.
+_SHOWN: dict[tuple[int, Style], tuple[AnyNumber, tuple[Maths, bool]]] = {}
+MOST_SHOWN = 5000
+
+
+def _cell(entry: AnyNumber, style: Style) -> tuple[Maths, bool]:
     short = exact_decimal(entry, max(SHORT_DECIMALS, style.places))
     if short is not None:
         return number(short), True

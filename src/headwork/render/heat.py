@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from headwork.maths import Maths, Number, Words
 from headwork.numbers.digits import decimal, to_float
+from headwork.numbers.quick import quick_value
 from headwork.readings.exact import Entry, Hidden
 from headwork.render.colours import family
 from headwork.render.drawing import Drawing, Label, Line, Rect, Shape, label_width
@@ -113,7 +114,13 @@ def _crossed(x: float, y: float, side: float) -> Iterator[Shape]:
 
 
 def _share(entry: Entry) -> float:
-    return 0.0 if isinstance(entry, Hidden) else min(1.0, max(0.0, to_float(entry)))
+    """A shade needs two digits, so float64 as it comes is enough."""
+    if isinstance(entry, Hidden):
+        return 0.0
+    try:
+        return min(1.0, max(0.0, quick_value(entry)[0]))
+    except OverflowError:
+        return min(1.0, max(0.0, to_float(entry)))
 
 
 def _right(shape: Shape) -> float:

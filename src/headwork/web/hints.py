@@ -19,6 +19,7 @@ from headwork.render.formula import formula
 from headwork.render.html import how_html
 from headwork.render.mathml import mathml
 from headwork.sheets.ready import Ready
+from headwork.solving import Solver
 from headwork.web.page import Page
 from headwork.working import Equation, arithmetic
 
@@ -34,18 +35,10 @@ def hint(page: Page, number: int, label: str, name: str, place: tuple[int, int],
     rows, columns = len(meaning[found.step]), len(meaning[found.step][0])
     if not (0 <= place[0] < rows and 0 <= place[1] < columns):
         raise HeadworkError(f"{name} has no entry there")
-    equation = _equation(page, number, found.step)
+    equation = Solver(ready, None, only_asked=False).equation(found.step, meaning, ready.handed_in(part))
     if equation.given:
         return "<p>This one is given: copy it.</p>"
     return LEVELS[min(max(level, 1), 3)](ready, equation, place, meaning)
-
-
-def _equation(page: Page, number: int, step: Step) -> Equation:
-    for worked in page.worked[number].parts:
-        for equation in worked.steps:
-            if equation.step is step:
-                return equation
-    raise HeadworkError("there is no hint for this one")
 
 
 def _formula(ready: Ready, equation: Equation, place: tuple[int, int], meaning: Mapping[Step, Matrix]) -> str:

@@ -5,15 +5,15 @@ from headwork.marking.template import template_toml
 from headwork.render.pictures import working_svg
 from headwork.render.save import rendered
 from headwork.sheets.save import sheet_toml
+from headwork.solving import solve
 from headwork.web.page import Page
-from headwork.working import Working
 
 ENDINGS = {"toml": ".toml", "markdown": ".md", "latex": ".tex", "svg": ".svg"}
 
 
 def taken(page: Page, form: str) -> str:
     """The file's text."""
-    working = Working(page.sheet.title, tuple(page.worked))
+    working = solve(page.sheet)  # an edited page keeps only what it shows
     if form == "toml":
         return sheet_toml(page.sheet)
     if form == "answers":

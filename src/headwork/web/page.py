@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import resources
 from typing import Any
 
 from headwork import working as w
 from headwork.graph import Step
-from headwork.readings.exact import Hidden
+from headwork.readings.exact import Hidden, Matrix
 from headwork.render import blocks as b
 from headwork.render.colours import style_sheet
 from headwork.render.html import block_html, static
@@ -20,8 +20,8 @@ from headwork.render.layout import Layout, numbered
 from headwork.render.page import layout_of, line_blocks, names_on
 from headwork.render.prose import read_prose
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import EachHead, Part, Sheet
-from headwork.solving import solve_problem
+from headwork.sheets.sheet import NUMBERS, EachHead, Part, Sheet
+from headwork.solving import Solver, solve_problem
 from headwork.web.grids import grid
 from headwork.web.switches import switches
 from headwork.web.tables import Table, given_name, sheet_of
@@ -51,6 +51,7 @@ class Page:
         self.sheet: Sheet = sheet_of(table)
         self.ready = [Ready(problem) for problem in self.sheet.problems]
         self.worked = [solve_problem(r.problem, ready=r) for r in self.ready]
+        self.names = [names_on(worked) for worked in self.worked]
         self.pieces: list[ShownLine] = [self._piece(*line) for line in self._lines()]
 
     def _lines(self) -> Iterator[tuple[w.Line, Layout]]:
@@ -69,7 +70,7 @@ class Page:
         """Work the sheet with other numbers: the entries that change, and the blocks where more than entries does."""
         self.sheet, self.table = sheet, table
         self.ready = [r.again(p) for r, p in zip(self.ready, self.sheet.problems, strict=True)]
-        self.worked = [solve_problem(r.problem, ready=r) for r in self.ready]
+        self.worked = [_anew(before, r) for before, r in zip(self.worked, self.ready, strict=True)]
         cells: list[tuple[int, int, str]] = []
         blocks: dict[int, str] = {}
         for number, (line, layout) in enumerate(self._lines()):
@@ -104,7 +105,7 @@ class Page:
 
     def _problem(self, number: int, pieces: Iterator[tuple[int, ShownLine]]) -> str:
         worked, ready = self.worked[number], self.ready[number]
-        names = names_on(worked)
+        names = self.names[number]
         made = [f'<section class="problem" data-problem="{number}">']
         if len(self.worked) > 1:
             made.append(f"<h2>{number + 1}. {escape(worked.problem.title)}</h2>")
@@ -157,15 +158,34 @@ class Page:
         return "".join(made)
 
 
+def _anew(before: w.ProblemWorking, ready: Ready) -> w.ProblemWorking:
+    """A problem's lines with other numbers; what holds no numbers rests on the shapes alone, which stay."""
+    solver = Solver(ready, None, only_asked=False)
+    parts = [
+        replace(worked, lines=tuple(solver.values(worked.part)), steps=(), answers=())
+        if worked.part.kind in NUMBERS
+        else worked
+        for worked in (replace(old, part=new) for old, new in zip(before.parts, ready.problem.parts, strict=True))
+    ]
+    return replace(before, problem=ready.problem, parts=tuple(parts))
+
+
 def _same(line: w.Line, old: w.Line) -> bool:
-    """Whether a line shows the same numbers; what holds none rests on the shapes alone, which stay."""
+    """Whether a line shows the very numbers that it showed: what was not worked out anew is the same object."""
     if isinstance(line, w.Equation) and isinstance(old, w.Equation):
-        return line.value == old.value and all(
-            a.value == b.value for a, b in zip(line.operands, old.operands, strict=True)
+        both = zip(
+            (line.value, *(o.value for o in line.operands)), (old.value, *(o.value for o in old.operands)), strict=True
         )
+        return all(_unchanged(new, before) for new, before in both)
     if isinstance(line, w.Arithmetic) and isinstance(old, w.Arithmetic):
-        return line.terms == old.terms and line.result == old.result
+        return _unchanged((*line.terms, (line.result,)), (*old.terms, (old.result,)))
     return True
+
+
+def _unchanged(new: Matrix | None, before: Matrix | None) -> bool:
+    if new is before or new is None or before is None:
+        return new is before
+    return all(a is b for rows in zip(new, before, strict=True) for a, b in zip(*rows, strict=True))
 
 
 def _about(line: w.Line) -> str:

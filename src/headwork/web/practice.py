@@ -19,7 +19,6 @@ from headwork.readings.exact import Matrix
 from headwork.render import blocks as b
 from headwork.render.cells import Style, cell
 from headwork.render.html import block_html
-from headwork.render.page import names_on
 from headwork.render.prose import read_prose
 from headwork.sheets.questions import Asked, printed_name, questions
 from headwork.sheets.ready import Found
@@ -66,7 +65,7 @@ def practice(page: Page, every: bool, worked: int) -> dict[str, Any]:
     made = [f"<header><h1>{escape(sheet.title)}</h1></header>"]
     for number, problem in enumerate(sheet.problems):
         ready = page.ready[number]
-        names = names_on(page.worked[number])
+        names = page.names[number]
         made.append(f'<section class="problem practice" data-problem="{number}">')
         made += [f"<h2>{number + 1}. {escape(problem.title)}</h2>"] if len(sheet.problems) > 1 else []
         made += [block_html(b.Paragraph(read_prose(problem.text, names)))] if problem.text else []
