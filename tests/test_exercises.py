@@ -1,10 +1,13 @@
-"""Every number of the five course sheets."""
+"""Every number of the built-in sheets: the five of the courses, and those of later models."""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -13,7 +16,9 @@ from headwork.inline import inline
 from headwork.numbers.digits import decimal, leading_digits
 from headwork.numbers.surd import root
 from headwork.readings.exact import Matrix
+from headwork.render.papers import blank
 from headwork.working import Argument, Counts, Derivation, Near, ProblemWorking, Samples, Shapes
+from tests.render.conftest import require
 
 
 def problem(sheet: str, number: int) -> ProblemWorking:
@@ -231,3 +236,58 @@ class TestQueryKeyValue:
             assert row.sampled == pytest.approx(row.predicted, rel=0.1)
         assert line.rows[2].largest[0] > 0.9 > 0.4 > line.rows[2].largest[1]
         assert line.rows[2].gradient[0] < 0.1 < 0.25 < line.rows[2].gradient[1]
+
+
+class TestGrowingCache:
+    def test_by_hand(self) -> None:
+        """q = (1, 1) meets (1, 0), (0, 1), (1, 1): scores 1, 1, 2. With e taken out the powers are 1, 1, e."""
+        worked = problem("growing-cache", 0)
+        assert ints(worked["K"].value) == [[1, 0], [0, 1], [1, 1]]
+        assert ints(worked["scores"].value) == [[1, 1, 2]]
+        total = 2 + mpmath.e
+        first, last = 1 / total, mpmath.e / total
+        expected = [first, first, last]
+        assert [float(x) for x in np.asarray(worked["weights"])[0]] == pytest.approx([float(x) for x in expected])
+        by_hand = [3 * first + last, first + 2 * last]
+        assert rounded(worked["output"].value, 6) == [[mpmath.nstr(x, 7) for x in by_hand]]
+
+
+class TestRotary:
+    def test_by_hand(self) -> None:
+        """Equal vectors turned by 60° a position: 2·cos(60°·distance), which is 2, 1, −1."""
+        worked = problem("rotary", 0)
+        half_root = root(Fraction(3, 4))
+        assert ints(worked["K_rotated"].value) == [[1, 0], [Fraction(1, 2), half_root], [Fraction(-1, 2), half_root]]
+        assert ints(worked["Q_rotated"].value) == [[2, 0], [1, 2 * half_root], [-1, 2 * half_root]]
+        assert ints(worked["scores"].value) == [[2, 1, -1], [1, 2, 1], [-1, 1, 2]]
+
+
+class TestGroupedHeads:
+    def test_by_hand(self) -> None:
+        worked = problem("grouped-heads", 0)
+        queries, keys = [(1, 0), (0, 1), (1, 1), (2, -1)], [((1, 1), (0, 1)), ((0, 1), (1, 0))]
+        for head, (a, b) in enumerate(queries):
+            expected = [a * k + b * m for k, m in keys[head // 2]]
+            assert ints(worked["scores", head + 1].value) == [expected]
+
+    def test_the_words_have_the_numbers_that_the_heads_have(self) -> None:
+        """Part b says what heads 2 and 3 put out: halves of their values' rows."""
+        import dataclasses
+
+        sheet = headwork.load("grouped-heads")
+        asked = dataclasses.replace(sheet.problems[0].parts[0], find=("head_output",))
+        alone = dataclasses.replace(sheet.problems[0], parts=(asked,))
+        working = headwork.solve(dataclasses.replace(sheet, problems=(alone,)))
+        assert ints(working["head_output", 2].value) == [[1, Fraction(1, 2)]]
+        assert ints(working["head_output", 3].value) == [[Fraction(1, 2), 2]]
+        assert "(1, 0.5)" in sheet.problems[0].parts[1].answer
+        assert "(0.5, 2)" in sheet.problems[0].parts[1].answer
+
+
+@pytest.mark.parametrize("name", ["growing-cache", "rotary", "grouped-heads"])
+def test_a_sheet_of_later_models_is_one_printed_page(name: str, tmp_path: Path) -> None:
+    """Worked, and as a question paper."""
+    require("typst")
+    for working in (headwork.solve(name), blank(headwork.solve(name))):
+        working.save(tmp_path / "page.pdf")
+        assert len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "page.pdf").read_bytes())) == 1

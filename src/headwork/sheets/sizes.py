@@ -253,7 +253,8 @@ class KnownSizes:
             return self.found[name][0]
         # Symbols are for pages that print sizes; numbers alone need none, and SymPy is slow to load.
         only_values = all(part.kind in (*NUMBERS, "explain") for part in self.problem.parts)
-        return Untold() if only_values and not self.problem.sizes else _symbol(_SYMBOLS.get(name, name))
+        in_numbers = only_values and not any(isinstance(size, str) for size in self.problem.sizes.values())
+        return Untold() if in_numbers else _symbol(_SYMBOLS.get(name, name))
 
 
 def side_by_side_in(size: str, head: int | None) -> bool:
