@@ -307,6 +307,7 @@ class Working(Shown):
 
     title: str
     problems: tuple[ProblemWorking, ...]
+    head: Prose = ()  # what stands under the title: on a question paper, where to write one's name
 
     def save(self, path: str | Path, *, exact: bool = False) -> None:
         """Write the page in the form that the ending names: .md .tex .pdf .html .ipynb .svg .png .json .txt"""

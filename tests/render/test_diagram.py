@@ -16,6 +16,8 @@ from headwork.configure import GivenSizes
 from headwork.readings.shapes import shape_text
 from headwork.render.colours import FAMILIES, LIGHT, THEMES
 from headwork.render.diagram import draw, fitting
+from headwork.render.drawing import Line, Rect
+from headwork.render.save import rendered
 from headwork.render.svg import svg
 from headwork.working import Diagram, Working
 from tests.render.conftest import require
@@ -156,7 +158,6 @@ def test_the_command_draws_wide_and_dark(tmp_path: Path) -> None:
 
 def test_the_same_picture_on_every_page(workings: dict[str, Working]) -> None:
     """HTML, PDF and notebook hold what `draw` draws."""
-    from headwork.render.save import rendered
     from headwork.render.typst_maths import string
 
     working = workings["thinking-machine"]
@@ -172,3 +173,29 @@ def test_the_same_picture_on_every_page(workings: dict[str, Working]) -> None:
 def test_what_is_no_symbol_is_not_drawn(sizes: GivenSizes) -> None:
     with pytest.raises(HeadworkError, match="is not a size"):
         headwork.diagram(**sizes)
+
+
+def test_markdown_has_its_pictures_beside_it(tmp_path: Path, workings: dict[str, Working]) -> None:
+    """Every picture that the page names is a file, and every file is named."""
+    workings["two-heads"].save(tmp_path / "my page.md")
+    named = re.findall(r"!\[[^\]]*\]\(<(.*?)>\)", (tmp_path / "my page.md").read_text("utf-8").replace("\\]", ""))
+    assert sorted(named) == sorted(path.name for path in tmp_path.glob("*.svg"))
+    assert len(named) == 3  # the block, and the weights of two heads
+    picture = workings["two-heads"].problems[1].picture
+    assert picture is not None
+    assert (tmp_path / named[0]).read_text("utf-8") == svg(fitting(picture), "light") + "\n"
+
+
+def test_latex_draws_it_itself(workings: dict[str, Working]) -> None:
+    """Every box and every arrow, in LaTeX's own picture, with no package but color."""
+    from headwork.render.latex_picture import latex_picture
+
+    drawing = draw(headwork.diagram(heads=2), wide=True)
+    source = latex_picture(drawing)
+    boxes = [shape for shape in drawing.shapes if isinstance(shape, Rect)]
+    tips = [shape for shape in drawing.shapes if isinstance(shape, Line) and shape.head]
+    assert source.count(r"\framebox") + source.count(r"\oval") == len(boxes)
+    assert source.count(r"\vector(0,-1)") == len(tips)
+    page = rendered(workings["two-heads"], ".tex")
+    assert r"\usepackage{color}" in page
+    assert page.count(r"\begin{picture}") == 3

@@ -57,9 +57,9 @@ def test_exact_text(name: str, workings: dict[str, Working]) -> None:
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_latex_compiles(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
-    """With a real engine, nothing but amsmath, and no line that runs over the margin."""
+    """With a real engine, nothing but amsmath and color, and no line that runs over the margin."""
     workings[name].save(tmp_path / "page.tex")
-    assert re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8")) == ["amsmath"]
+    assert re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8")) == ["amsmath", "color"]
     log = compiled_latex(tmp_path)
     assert "Overfull" not in log
 
@@ -107,7 +107,9 @@ def grey(picture: bytes) -> tuple[int, list[bytes]]:
 
 @pytest.mark.parametrize("ending", [e for e in (*PAGES, *DATA) if e not in (".png", ".pdf", ".ipynb")])
 def test_saving_twice_gives_the_same_file(ending: str, workings: dict[str, Working], tmp_path: Path) -> None:
-    one, other = tmp_path / f"one{ending}", tmp_path / f"other{ending}"
+    one, other = tmp_path / "one" / f"page{ending}", tmp_path / "other" / f"page{ending}"
+    one.parent.mkdir()
+    other.parent.mkdir()
     workings["thinking-machine"].save(one)
     solve("thinking-machine").save(other)
     assert one.read_bytes() == other.read_bytes()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from headwork import solve
 from headwork.render.json import working_json
 from headwork.render.papers import answers_only, blank, fade
 from headwork.render.save import DATA, PAGES, rendered
+from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Equation, Room, Unfilled, Working
 from tests.render.conftest import require
@@ -105,8 +108,9 @@ def test_options_of_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [".md", ".tex", ".html"])
 def test_the_command_saves_by_ending(ending: str, tmp_path: Path, workings: dict[str, Working]) -> None:
     run("solve", "two-heads", "--output", str(tmp_path / f"page{ending}"))
-    workings["two-heads"].save(tmp_path / f"same{ending}")
-    assert (tmp_path / f"page{ending}").read_bytes() == (tmp_path / f"same{ending}").read_bytes()
+    (tmp_path / "same").mkdir()
+    workings["two-heads"].save(tmp_path / "same" / f"page{ending}")
+    assert (tmp_path / f"page{ending}").read_bytes() == (tmp_path / "same" / f"page{ending}").read_bytes()
 
 
 def test_exact_pages(tmp_path: Path) -> None:
@@ -124,3 +128,33 @@ def test_draw(tmp_path: Path) -> None:
     contents = {path.read_text("utf-8") for path in tmp_path.iterdir()}
     assert len(contents) == 3
     assert all("<svg" in content for content in contents)
+
+
+PAPER = """
+title = "Two"
+formula = "dot_product"
+places = 3
+notation = { scores = "M" }
+given = { Q = [[1, 2]], K = [[3, 4], [0, 1]], V = [[1], [2]] }
+marking = { points = { b = "3/2" } }
+part = [{ label = "a", text = "Find M.", find = ["scores"] }, { label = "b", find = ["output"] }]
+"""
+
+
+def test_a_question_paper_has_room_for_a_name_and_says_points_and_places() -> None:
+    paper = blank(solve(parse_sheet(PAPER, "two.toml")))
+    text = rendered(paper, ".txt")
+    assert re.search(r"Name _+  Date _+  Points _+ of 5/2", text)
+    assert "Round to 3 decimal places." in text
+    assert "(a) Find M. (1 point)" in text
+    assert "(b) (3/2 points)" in text
+    assert "Find $M$." in rendered(paper, ".tex")  # a name, though nothing of it is worked out
+
+
+def test_room_to_write_goes_on_over_the_page(tmp_path: Path, workings: dict[str, Working]) -> None:
+    """A question with a page of room stands where it comes, not on a page of its own."""
+    require("typst", "pdftoppm")  # pdftotext comes with it
+    (tmp_path / "paper.pdf").write_bytes(rendered(blank(workings["two-heads"]), ".pdf"))
+    command = ["pdftotext", "-l", "1", "paper.pdf", "-"]
+    first = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=60).stdout.decode()
+    assert "Find the queries" in first

@@ -206,7 +206,7 @@ class Arrangement:
         shape = shape_maths(equation.shape)
         colour, of = self._colour(row), self._of(row)
         if self.given(row):
-            label: Maths = Row((equation.name.maths, Words("\u00a0\u00a0"), shape))
+            label: Maths = Row((equation.name.maths, Words("  "), shape))
             look = "source" if isinstance(equation.step.op, Given | Constant) else "elsewhere"
             return Frame(row, (), label, look=look, colour=colour, of=of)
         loose = not any(row in self._reach(other) for other in self.shown)

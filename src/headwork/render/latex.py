@@ -1,4 +1,4 @@
-"""The page in LaTeX: compiles as it is, with amsmath and, for marks, colours."""
+"""The page in LaTeX: compiles as it is, with amsmath and, for pictures and marks, colours."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from headwork.maths import Prose, width
 from headwork.render import blocks as b
 from headwork.render.colours import VERDICTS, shares
 from headwork.render.latex_maths import aligned, escaped, latex, marked_grid, sentence, unknown
-from headwork.render.picture_text import picture_sections
+from headwork.render.latex_picture import latex_picture
 
 LAYOUT = {"room": 78}  # characters that fit on a line of A4
 WIDE_CELL = 36  # from here on a table's cell is broken into lines
@@ -20,6 +20,10 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 \setlength{\mathindent}{1.5em}\setlength{\arraycolsep}{4pt}
 \allowdisplaybreaks\sloppy
 """
+# Lines to write on, which go on over the page where one ends.
+_ROOM = r"""\newcount\lines
+\newcommand{\room}[1]{\lines=#1\par\loop\noindent\rule{0pt}{0.7cm}\par\advance\lines by -1 \ifnum\lines>0 \repeat}
+"""
 
 
 def document(blocks: Iterable[b.Block]) -> str:
@@ -28,8 +32,11 @@ def document(blocks: Iterable[b.Block]) -> str:
     for block in blocks:
         # A display belongs to the paragraph before it: an empty line would leave a gap.
         body += ("\n" if isinstance(block, b.Display) else "\n\n") + BLOCKS[type(block)](block)
-    coloured = "\\usepackage{amssymb,color}\n" if r"\checkmark" in body or r"\color[" in body else ""
-    return f"{_PREAMBLE}{coloured}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
+    packages = [("amssymb", r"\checkmark"), ("color", r"\color["), ("graphicx", r"\rotatebox")]
+    room = _ROOM if r"\room{" in body else ""
+    needed = ",".join(package for package, command in packages if command in body)
+    used = f"\\usepackage{{{needed}}}\n" if needed else ""
+    return f"{_PREAMBLE}{used}{room}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
 
 
 def _declared(body: str) -> str:
@@ -92,14 +99,15 @@ def _column(cells: list[Prose], flush_left: bool) -> str:
 
 
 def _picture(picture: b.Picture) -> str:
-    """Without a drawing package the graph stands as its steps, head by head."""
-    if not picture.asked:
-        return ""
-    blocks = []
-    for heading, lines in picture_sections(picture.diagram):
-        title = rf"\emph{{{escaped(heading)}}}\par\nobreak" + "\n" if heading else ""
-        blocks.append(title + _entries(b.Entries(tuple(lines))))
-    return "\n\n".join(blocks)
+    from headwork.render.diagram import fitting
+
+    return latex_picture(fitting(picture.diagram))
+
+
+def _heat(heat: b.Heat) -> str:
+    from headwork.render.heat import heat_map
+
+    return latex_picture(heat_map(heat.equation, heat.first_index))
 
 
 def _marked(marked: b.Marked) -> str:
@@ -126,8 +134,8 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Entries: _entries,
     b.Table: _table,
     b.Picture: _picture,
-    b.Heat: lambda block: "",  # needs colour, which plain LaTeX has not; the numbers stand above it
+    b.Heat: _heat,
     b.Marked: _marked,
     b.Finding: _finding,
-    b.Space: lambda space: rf"\vspace*{{{0.9 * space.lines:.1f}cm}}",
+    b.Space: lambda space: rf"\room{{{space.lines}}}",
 }

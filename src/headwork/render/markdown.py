@@ -26,6 +26,27 @@ def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
         yield f"\n{block}\n" if i else f"{block}\n"
 
 
+def with_pictures(blocks: Iterable[b.Block], name: str) -> tuple[str, dict[str, str]]:
+    """The page with its pictures as files beside it: the page, and what goes into which file."""
+    from headwork.render.diagram import fitting
+    from headwork.render.heat import heat_map
+    from headwork.render.svg import svg
+
+    files: dict[str, str] = {}
+    pieces = []
+    for block in blocks:
+        if isinstance(block, b.Picture | b.Heat):
+            drawing = (
+                fitting(block.diagram) if isinstance(block, b.Picture) else heat_map(block.equation, block.first_index)
+            )
+            file = f"{name}-picture-{len(files) + 1}.svg"
+            files[file] = svg(drawing, "light") + "\n"
+            pieces.append(f"![{escaped(drawing.words)}](<{file}>)")
+        else:
+            pieces.append(block_markdown(block))
+    return "\n\n".join(filter(None, pieces)) + "\n", files
+
+
 def block_markdown(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 

@@ -32,6 +32,8 @@ MOST_NOTES = 8  # a page of saturated weights makes its point with the first few
 def page(working: w.Working, *, exact: bool = False, **how: Any) -> Iterator[b.Block]:
     """The blocks of a whole working. `how` it is laid out beyond its own notation: see `Layout`."""
     yield b.Title(working.title)
+    if working.head:
+        yield b.Paragraph(working.head)
     keys = numbered()
     for number, problem in enumerate(working.problems, 1):
         if len(working.problems) > 1:
@@ -75,7 +77,8 @@ def names_on(worked: w.ProblemWorking) -> frozenset[str]:
     """Letters that are names on this page, and so are set as such in its sentences."""
     tables = (line.rows for part in worked.parts for line in part.lines if isinstance(line, w.Shapes | w.Diagram))
     equations = chain(worked.given, *(part.steps for part in worked.parts), *tables)
-    return frozenset(SYMBOLS) | {equation.name.base for equation in equations if len(equation.name.base) == 1}
+    bases = chain((equation.name.base for equation in equations), worked.notation.names.values())
+    return frozenset(SYMBOLS) | {base for base in bases if len(base) == 1}
 
 
 def part_blocks(worked: w.PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[b.Block]:

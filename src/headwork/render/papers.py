@@ -2,15 +2,49 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 
 from headwork import working as w
+from headwork.maths import BLANK, Prose, Row
+from headwork.sheets.sheet import NUMBERS, Problem
 
 FEWEST = 4  # lines of room that any question gets
 
 
 def blank(working: w.Working) -> w.Working:
     """A question paper: what is given, what is asked, and room to write. No answer is left anywhere in it."""
-    return _each_part(working, lambda worked: _emptied(worked, (w.Room(_room(worked.lines)),)))
+    problems, total = [], Fraction(0)
+    for problem in working.problems:
+        parts = []
+        for worked in problem.parts:
+            points = _points(problem.problem, worked.part.label)
+            total += points
+            empty = _emptied(worked, (w.Room(_room(worked.lines)),))
+            asked = f"{empty.part.text} ({points} {'point' if points == 1 else 'points'})".strip()
+            parts.append(dataclasses.replace(empty, part=dataclasses.replace(empty.part, text=asked)))
+        told = f"{problem.problem.text} {_places(problem.problem)}".strip()
+        new = dataclasses.replace(problem.problem, text=told)
+        problems.append(dataclasses.replace(problem, problem=new, parts=tuple(parts), picture=None))
+    head: Prose = ("Name ", _line(7), "  Date ", _line(3), "  Points ", _line(2), f" of {total}")
+    return w.Working(working.title, tuple(problems), head)
+
+
+def _line(length: int) -> Row:
+    """To write on."""
+    return Row((BLANK,) * length)
+
+
+def _points(problem: Problem, label: str) -> Fraction:
+    """As the sheet says, else one for every part."""
+    said = problem.marking.get("points", {})
+    return Fraction(str(said[label])) if label in said else Fraction(1)
+
+
+def _places(problem: Problem) -> str:
+    """What is asked of numbers that have no end."""
+    if not any(part.kind in NUMBERS for part in problem.parts):
+        return ""
+    return f"Round to {problem.places} decimal {'place' if problem.places == 1 else 'places'}."
 
 
 def fade(working: w.Working, steps: int) -> w.Working:

@@ -30,8 +30,18 @@ EITHER_WAY = (".json", ".svg", ".png")  # hold closed forms in any case, or no n
 
 
 def save(working: Working, path: str | Path, *, exact: bool = False) -> None:
-    """Write a working in the form that the path's ending names."""
-    write(path, [rendered(working, checked_ending(path, (*PAGES, *DATA)), exact=exact)])
+    """Write a working in the form that the path's ending names; Markdown has its pictures in files beside it."""
+    ending = checked_ending(path, (*PAGES, *DATA))
+    if ending != ".md":
+        write(path, [rendered(working, ending, exact=exact)])
+        return
+    from headwork.render import markdown
+    from headwork.render.page import page
+
+    text, pictures = markdown.with_pictures(page(working, exact=exact, **markdown.LAYOUT), Path(path).stem)
+    write(path, [text])
+    for name, picture in pictures.items():
+        write(Path(path).with_name(name), [picture])
 
 
 def rendered(working: Working, ending: str, *, exact: bool = False) -> Any:

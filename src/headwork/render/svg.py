@@ -82,7 +82,8 @@ def _label(label: Label, paint: Paint) -> str:
         scale = f' font-size="{run.scale * size:.1f}"' if run.scale != 1 else ""
         slanted = ' font-style="italic"' if run.slanted else ""
         at = run.rise
-        written.append(f"<tspan{move}{scale}{slanted}>{escape(run.text)}</tspan>")
+        text = escape(run.text.replace("  ", "\u00a0\u00a0"))  # which would be one space
+        written.append(f"<tspan{move}{scale}{slanted}>{text}</tspan>")
     turned = f' transform="rotate(-90 {label.x:.1f} {label.y:.1f})"' if label.turned else ""
     return (
         f'<text x="{label.x:.1f}" y="{label.y:.1f}"{turned} text-anchor="{label.anchor}" font-size="{size:.1f}" '

@@ -25,7 +25,9 @@ _PREAMBLE = """#set document(title: {title})
 #show heading: set block(above: 1.6em, below: 0.9em)
 #show math.equation.where(block: true): set align(start)
 #show math.equation.where(block: true): set block(above: 0pt, below: 0pt)
-#let blank = box(width: 2em, height: 0.9em, stroke: (bottom: 0.5pt))
+#let blanks(count) = box(width: count * 2em, height: 0.9em, stroke: (bottom: 0.5pt))
+#let blank = blanks(1)
+#let room(lines) = for _ in range(lines) { block(height: 0.9cm, above: 0pt, below: 0pt)[~] }
 #let question(body) = block(above: 1.5em, below: 0.8em, sticky: true, body)
 #let gap(body) = hide(body)
 #let aside(body) = block(inset: (left: 1.2em, y: 0.2em), stroke: (left: 2pt + luma(70%)), body)
@@ -178,7 +180,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Table: _table,
     b.Picture: _picture,
     b.Heat: _heat,
-    b.Space: lambda space: f"#v({0.9 * space.lines:.1f}cm)",
+    b.Space: lambda space: f"#room({space.lines})",
     b.Marked: _marked,
     b.Finding: _finding,
 }
