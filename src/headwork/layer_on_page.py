@@ -13,8 +13,8 @@ from headwork.engine.arrays import Array, checked_mask, is_bool
 from headwork.engine.arrays import sizes as sizes_of
 from headwork.errors import HeadworkError, ShapeError
 from headwork.formulas import SQRT_D_K
-from headwork.readings.exact import HIDDEN, Matrix
-from headwork.sheets.sheet import Part, Problem, Sheet
+from headwork.readings.exact import HIDDEN
+from headwork.sheets.sheet import Bias, Part, Problem, Sheet
 from headwork.solving import solve
 from headwork.working import Working
 
@@ -39,6 +39,8 @@ def work(
         heads=layer.heads,
         kv_heads=layer.kv_heads,
         scale=SQRT_D_K if layer.scale is None else 1 / Fraction(str(layer.scale)),
+        softcap=None if layer.softcap is None else Fraction(str(layer.softcap)),
+        bias=None if layer.relative is None else Bias(relative=exactly("relative", near(layer.relative, len(x)))),
         mask=on_page(x, x if context is None else context, mask, causal),
         places=places,
         given={(name, None): exactly(name, array) for name, array in given.items()},
@@ -56,8 +58,6 @@ TURNED = "Q and K are given as they are after norms and positions. Project the v
 
 
 def check(layer: MultiHead, x: Array, context: Array | None) -> None:
-    if layer.softcap is not None:
-        raise HeadworkError("softcap has no step on a page: work a layer without it.")
     for name, array in (("x", x), ("context", context)):
         if array is not None and array.ndim != 2:
             raise ShapeError(f"{name} is {array.shape}. A page works one sequence: give (tokens, d).")
@@ -93,7 +93,13 @@ def matrices(layer: MultiHead, x: Array, context: Array | None) -> dict[str, Arr
     return given
 
 
-def exactly(name: str, array: Array) -> Matrix:
+def near(relative: Array, tokens: int) -> Array:
+    """The biases for the distances that there are among so many tokens."""
+    middle, far = relative.shape[1] // 2, min(relative.shape[1] // 2, tokens - 1)
+    return relative[:, middle - far : middle + far + 1]
+
+
+def exactly(name: str, array: Array) -> tuple[tuple[Fraction, ...], ...]:
     """Every number as it prints: 0.1 is one tenth, in float32 as in float64."""
     if not np.isfinite(array.astype(np.float64)).all():
         raise HeadworkError(f"{name} holds numbers that are not finite: a page cannot work them.")

@@ -284,8 +284,6 @@ def test_a_page_has_its_limits() -> None:
         layer(heads=100).work(np.ones((2, 6)))
     with pytest.raises(HeadworkError, match="A page works one sequence"):
         layer().work(np.ones((2, 2, 6)))
-    with pytest.raises(HeadworkError, match="softcap has no step"):
-        layer(softcap=1.0).work(np.ones((2, 6)))
     with pytest.raises(HeadworkError, match="X holds numbers that are not finite"):
         layer().work(np.full((2, 6), np.nan))
     with pytest.raises(HeadworkError, match="let every token read one"):

@@ -93,6 +93,13 @@ def clip() -> Any:
     return transformers.CLIPModel(transformers.CLIPConfig(text_config=text, vision_config=vision))
 
 
+def t5() -> Any:
+    """Distances up to 6 in buckets of their own and shared ones; 11 tokens go beyond."""
+    told = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 7, "vocab_size": 9}
+    sizes = {"d_model": 16, "d_kv": 6, "d_ff": 8, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0}
+    return transformers.T5Model(transformers.T5Config(**sizes, **told, dropout_rate=0.0))
+
+
 # The model, the second layer's attention and its W_O within it, and how it reads.
 FAMILIES: dict[str, tuple[Callable[[], Any], str, str, dict[str, Any]]] = {
     "BERT": (bert, "encoder.layer.1.attention", "output.dense", {}),
@@ -117,6 +124,8 @@ FAMILIES: dict[str, tuple[Callable[[], Any], str, str, dict[str, Any]]] = {
     "Whisper": (whisper, "encoder.layers.1.self_attn", "out_proj", {}),
     "Whisper, writing": (whisper, "decoder.layers.1.self_attn", "out_proj", CAUSAL),
     "CLIP, pictures": (clip, "vision_model.encoder.layers.1.self_attn", "out_proj", {}),
+    "T5": (t5, "encoder.block.1.layer.0.SelfAttention", "o", {}),
+    "T5, writing": (t5, "decoder.block.1.layer.0.SelfAttention", "o", CAUSAL),
     "CLIP, texts": (clip, "text_model.encoder.layers.1.self_attn", "out_proj", CAUSAL),
 }
 
@@ -153,6 +162,8 @@ def seen_by(model: Any, attention: str, output: str) -> tuple[Array, Array]:
             model(**pictures)
         elif isinstance(model, transformers.CLIPModel):
             model(**pictures, **words)
+        elif isinstance(model, transformers.T5Model):
+            model(**words, decoder_input_ids=words["input_ids"].flip(1))
         elif isinstance(model, transformers.WhisperModel):
             model(input_features=torch.randn(2, 4, 20), decoder_input_ids=words["input_ids"])
         else:
@@ -170,6 +181,9 @@ def test_the_layer_gives_what_the_model_gives(models: dict[str, Any], family: st
     """From the module, and from every kind of file that transformers and torch write."""
     model = models[family]
     _, attention, output, reads = FAMILIES[family]
+    if family.startswith("T5") and form == "layer's module":
+        refused("no attention layer with names that are known", model.get_submodule(attention))
+        return  # the biases by distance are in another layer's module
     x, expected = seen_by(model, attention, output)
     size = "1KB" if form == "shards" else "1GB"
     if form in ("safetensors", "directory", "shards"):
@@ -188,8 +202,8 @@ def test_the_layer_gives_what_the_model_gives(models: dict[str, Any], family: st
         "torch": tmp_path / "model.pt",
         "old torch": tmp_path / "model.pt",
     }[form]
-    several = family.startswith(("CLIP", "Whisper"))  # of the same number
-    number = attention if several else int(attention.split(".")[-2])
+    several = family.startswith(("CLIP", "Whisper", "T5"))  # of the same number
+    number = attention.removesuffix(".SelfAttention") if several else int(attention.split(".")[-2])
     layer = MultiHead.load(source, layer=None if form == "layer's module" else number)
     assert np.abs(layer(x, **reads) - expected).max() < 3e-6 * max(1, np.abs(expected).max())
     assert layer.heads == (2 if family in ("CLIP, texts", "Whisper, writing") else 4)
@@ -223,8 +237,13 @@ def test_norms_of_another_kind_are_refused(models: dict[str, Any]) -> None:
     assert layer.q_norm is not None
 
 
-def test_a_layer_with_norms_decodes_and_goes_on_a_page(models: dict[str, Any]) -> None:
-    layer = MultiHead.load(models["Qwen 3"], layer=1).astype(np.float64)
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [("Qwen 3", 1), ("Gemma 2", 1), ("T5", "encoder.block.1.layer.0"), ("T5", "decoder.block.0.layer.0")],
+)
+def test_a_layer_decodes_and_goes_on_a_page(models: dict[str, Any], family: str, name: Any) -> None:
+    """With norms of its heads, a softcap, biases by distance: step by step, at once, and by hand."""
+    layer = MultiHead.load(models[family], layer=name).astype(np.float64)
     x = np.random.default_rng(0).integers(-2, 3, (4, 16)).astype(np.float64)
     cache = layer.cache()
     steps = [layer(x[i : i + 1], cache=cache, causal=True) for i in range(4)]

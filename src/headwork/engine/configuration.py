@@ -54,6 +54,8 @@ def scale(checkpoint: Checkpoint, place: FoundLayer) -> float | None:
             f"{checkpoint.source}: the configuration sets {', '.join(changed)}, which changes what the layer computes: "
             "build it from its arrays by hand."
         )
+    if place.scheme.scale is not None:
+        return place.scheme.scale
     if config.get("scale_attn_weights") is False:
         return 1.0
     if config.get("query_pre_attn_scalar"):

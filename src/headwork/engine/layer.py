@@ -43,6 +43,7 @@ class MultiHead:
     float32 or float64; 16-bit projections are widened to float32.
 
     rotary   a `headwork.engine.Rotary`, which turns Q and K by their positions
+    relative  biases by distance, (heads, 2·r + 1), as in `headwork.attention`
     q_norm, k_norm  a `headwork.engine.HeadNorm` for every head's queries, and keys, before they are turned
     scale    1/√d_k unless given
     softcap  as in `headwork.attention`
@@ -71,6 +72,7 @@ class MultiHead:
         softcap: float | None = None,
         q_norm: HeadNorm | None = None,
         k_norm: HeadNorm | None = None,
+        relative: ArrayLike | None = None,
     ) -> None:
         arrays = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O, "b_Q": b_Q, "b_K": b_K, "b_V": b_V, "b_O": b_O}
         self.projections = sizes = Projections(arrays, heads, kv_heads)
@@ -85,6 +87,9 @@ class MultiHead:
                 norm.check(name, self.d_k)
         self.rotary, self.scale, self.softcap = rotary, scale, softcap
         self.q_norm, self.k_norm = q_norm, k_norm
+        self.relative = None if relative is None else floats("relative", relative).astype(self.dtype)
+        if self.relative is not None and (self.relative.ndim != 2 or len(self.relative) != self.heads):
+            raise ShapeError(f"relative is {self.relative.shape}. Give ({self.heads}, 2·r + 1), a row for every head.")
 
     @classmethod
     def load(
@@ -99,7 +104,7 @@ class MultiHead:
 
         `source` is a .safetensors file, a torch file of a state dict (.pt .pth .bin), a directory that holds one, a
         torch module, or a mapping of names to arrays. nn.MultiheadAttention, BERT, DistilBERT, ModernBERT, GPT-2,
-        Llama, Qwen, Gemma, BART, Whisper, CLIP and ViT are known by the names of their arrays.
+        Llama, Qwen, Gemma, T5, BART, Whisper, CLIP and ViT are known by the names of their arrays.
 
         layer   its number, or the beginning of its tensors' names; not needed where there is only one
         heads   how many, where neither a config.json beside the file nor the module tells
@@ -118,6 +123,7 @@ class MultiHead:
         arrays: dict[str, Any] = {name: None if a is None else a.astype(dtype) for name, a in named}
         options: dict[str, Any] = {"rotary": self.rotary, "scale": self.scale, "softcap": self.softcap}
         options |= {"q_norm": self.q_norm, "k_norm": self.k_norm}
+        options |= {"relative": None if self.relative is None else self.relative.astype(dtype)}
         return MultiHead(**arrays, heads=self.heads, kv_heads=self.kv_heads, **options)
 
     def cache(self, dtype: Any = None) -> Cache:
@@ -184,11 +190,12 @@ class MultiHead:
             v,
             mask=mask,
             causal=bool(causal) if cache is not None and causal in (True, "bottom_right") else causal,
-            offset=past if cache is not None and (causal or window is not None) else None,
+            offset=past if cache is not None and (causal or window is not None or self.relative is not None) else None,
             window=window,
             lengths=lengths,
             scale=self.scale,
             softcap=self.softcap,
+            relative=self.relative,
             layout="bshd",
             return_weights=return_weights,
         )
@@ -244,8 +251,8 @@ class MultiHead:
             )
         if context is not None and cache is not None:
             raise HeadworkError("a cache holds the keys of x itself: give a context or a cache, not both.")
-        if context is not None and self.rotary is not None:
-            raise HeadworkError("rotary positions place tokens and keys in one sequence: give no context.")
+        if context is not None and (self.rotary is not None or self.relative is not None):
+            raise HeadworkError("positions place tokens and keys in one sequence: give no context.")
         if context is not None and context.shape[:-2] != x.shape[:-2]:
             raise ShapeError(
                 f"x is {x.shape} and the context {context.shape}: every axis before the last two is shared."

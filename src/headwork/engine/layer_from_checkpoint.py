@@ -10,6 +10,7 @@ from headwork.engine.arrays import Array
 from headwork.engine.checkpoint import Checkpoint, opened
 from headwork.engine.head_norm import HeadNorm
 from headwork.engine.layer_projections import BIASES, MATRICES, whole
+from headwork.engine.relative import by_distance
 from headwork.engine.rotary import Rotary
 from headwork.engine.tensor_names import FoundLayer, check_complete, chosen
 from headwork.errors import HeadworkError, ShapeError
@@ -42,7 +43,20 @@ def load(
     arguments: dict[str, Any] = dict(zip(MATRICES, stored, strict=True)) | biases(checkpoint, place, stored)
     turned = configuration.rotary(checkpoint, place, d_k) if rotary == "config" else rotary
     arguments |= {"heads": number, "kv_heads": stored[1].shape[1] // d_k, "rotary": turned, "scale": scale}
-    return arguments | {"softcap": configuration.softcap(checkpoint, place)} | norms(checkpoint, place)
+    arguments |= {"softcap": configuration.softcap(checkpoint, place), "relative": relative(checkpoint, place)}
+    return arguments | norms(checkpoint, place)
+
+
+def relative(checkpoint: Checkpoint, place: FoundLayer) -> Array | None:
+    """The biases by distance, which the first block of a stack holds for all of them."""
+    if not place.scheme.relative:
+        return None
+    stack, _, _ = place.prefix.partition("block.")
+    name = f"{stack}block.0.layer.0.{place.scheme.relative}"
+    if name not in checkpoint.readers:
+        raise HeadworkError(f"{checkpoint.source}: {place} adds biases by distance, and {name} is not there.")
+    farthest = configuration.section(checkpoint, place).get("relative_attention_max_distance", 128)
+    return by_distance(checkpoint.array(name), farthest, both_ways="decoder" not in stack)
 
 
 def norms(checkpoint: Checkpoint, place: FoundLayer) -> dict[str, HeadNorm]:

@@ -27,6 +27,8 @@ class Scheme:
     bias: str = ""  # one bias for the three projections, where they share it
     rotary: bool = False  # whether positions may turn Q and K: the configuration tells
     norms: tuple[str, ...] = ()  # of queries and keys, where a model has them
+    scale: float | None = None  # of the scores, where it is always this and not 1/√d_k
+    relative: str = ""  # a table of biases by distance, which the first layer holds for all
 
     def names(self, prefix: str, part: str) -> list[str]:
         """The full names of what is "weight" or "bias" of the projections, in the order Q, K, V."""
@@ -40,6 +42,7 @@ class Scheme:
 
 
 LAYER_NORM = tuple(f"output.LayerNorm.{part}" for part in ("weight", "bias", "gamma", "beta"))
+T5_BIASES = "SelfAttention.relative_attention_bias.weight"
 SCHEMES = (
     Scheme("nn.MultiheadAttention", ("in_proj_",), "out_proj."),
     Scheme(
@@ -60,6 +63,21 @@ SCHEMES = (
     Scheme("BART, CLIP, Whisper", ("q_proj.", "k_proj.", "v_proj."), "out_proj."),
     Scheme("DistilBERT", ("q_lin.", "k_lin.", "v_lin."), "out_lin."),
     Scheme("ModernBERT", ("Wqkv.",), "Wo.", rotary=True),
+    Scheme(
+        "T5",
+        tuple(f"SelfAttention.{part}." for part in "qkv"),
+        "SelfAttention.o.",
+        beside=("layer_norm.weight", T5_BIASES),
+        scale=1.0,
+        relative=T5_BIASES,
+    ),
+    Scheme(
+        "T5, a context",
+        tuple(f"EncDecAttention.{part}." for part in "qkv"),
+        "EncDecAttention.o.",
+        beside=("layer_norm.weight",),
+        scale=1.0,
+    ),
 )
 
 
