@@ -51,6 +51,8 @@ class _Visit(BaseHTTPRequestHandler):
     """One request. A page of another origin, or another name for this machine, gets nothing."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one piece, sent at once: a small second one would wait for an acknowledgement
+    disable_nagle_algorithm = True
     server: Bench
 
     def do_GET(self) -> None:
