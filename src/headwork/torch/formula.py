@@ -9,6 +9,12 @@ from headwork.torch.calls import Biases, What, accumulator
 
 def worked(query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What) -> tuple[Tensor, Tensor]:
     """(out, log-sum-exp), differentiable as often as one likes, on any device; batch axes are equal."""
+    return worked_with_weights(query, key, value, biases, what)[:2]
+
+
+def worked_with_weights(
+    query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What
+) -> tuple[Tensor, Tensor, Tensor]:
     mask, sinks, slopes, table = biases
     q, k, v = (turned(tensor, what.swapped).to(accumulator(query)) for tensor in (query, key, value))
     group = q.shape[-3] // k.shape[-3] if k.shape[-3] else 1
@@ -35,7 +41,9 @@ def worked(query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What
     return mixed(scores.masked_fill(~seen, -torch.inf), v, sinks, what, query.dtype)
 
 
-def mixed(scores: Tensor, v: Tensor, sinks: Tensor | None, what: What, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def mixed(
+    scores: Tensor, v: Tensor, sinks: Tensor | None, what: What, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
     """Scores to weights, weights to the output; rows that read nothing give zeros."""
     if sinks is None:
         everything = scores
@@ -48,7 +56,7 @@ def mixed(scores: Tensor, v: Tensor, sinks: Tensor | None, what: What, dtype: to
     weights = whole.softmax(-1).masked_fill(hidden, 0)[..., : scores.shape[-1]]
     if what.dropout:
         weights = weights * keeps(weights, what)
-    return turned(weights @ v, what.swapped).to(dtype), lse.masked_fill(empty[..., 0], -torch.inf)
+    return turned(weights @ v, what.swapped).to(dtype), lse.masked_fill(empty[..., 0], -torch.inf), weights
 
 
 def turned(tensor: Tensor, swapped: bool) -> Tensor:

@@ -14,8 +14,11 @@ from torch.nn import attention as registry
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
 from headwork.torch.calls import Biases, accumulator, backward_into, forward_into, plain
+from headwork.torch.path import Path
+from headwork.torch.report import Report, count, listening
 
 NAME = "headwork"
+BELOW = Path("kernel", "below torch's function")
 OPERATOR = "_scaled_dot_product_flash_attention_for_cpu"
 TOKENS_FIRST = (0, 2, 1, 3)  # torch lays what these operators return out so, and its compiler relies on it
 
@@ -31,6 +34,8 @@ def forward(
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """torch calls this for tensors (batch, heads, tokens, d) without dropout."""
+    if listening:
+        count("use", BELOW)
     out = torch.empty_like(query)
     lse = torch.empty_permuted(query.shape[:-1], (0, 2, 1), dtype=accumulator(query))
     if out.numel():
@@ -80,18 +85,23 @@ class Registered:
         self.library._destroy()
 
 
-class Use:
-    """Our kernel in torch's place, until `restore`d: as a context manager, at the end of the block."""
+class Use(Report):
+    """Our kernel in torch's place, until `restore`d: as a context manager, at the end of the block, with a report of
+    what ran in it.
+    """
 
     def __init__(self, before: str | None) -> None:
+        super().__init__()
         self.before = before
 
     def __enter__(self) -> "Use":
+        super().__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        super().__exit__(kind, error, trace)
         if self in in_use:  # not where the block itself has restored it
             restore()
 

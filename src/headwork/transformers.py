@@ -1,0 +1,257 @@
+"""`attn_implementation="headwork"`: importing this registers our attention with transformers, and its masks.
+
+    import headwork.transformers
+    model = AutoModelForCausalLM.from_pretrained(…, attn_implementation="headwork")
+
+Grouped heads are read as they lie. Causal order, windows and padding on either side become numbers, one row for every
+sequence, in place of a (batch, 1, tokens, keys) mask; patterns that are not known here keep the mask that `sdpa` would
+have. What the kernel cannot read goes to `sdpa`, and says so once.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwork.errors import HeadworkError
+from headwork.extras import how_to_install
+
+try:
+    from transformers import AttentionInterface, AttentionMaskInterface, AutoModel, masking_utils
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+except ImportError as error:
+    raise HeadworkError(
+        f"headwork.transformers needs transformers 5 or newer ({error}): {how_to_install('transformers')}"
+    ) from None
+
+from headwork.torch.calls import Biases, What, accumulator, forward_into
+from headwork.torch.formula import places, worked_with_weights
+from headwork.torch.path import Path, needs_gradient, where
+from headwork.torch.report import count
+from headwork.torch.ways import fresh_seed, run
+
+NAME = "headwork"
+SIGN = 0x6865616477  # stands at the end of every row that `mask` writes, and nothing else would
+COLUMNS = 9  # a span of the kernel (6), the window (2), the sign
+
+Window = tuple[int, int]  # how many keys before and after its own position a token reads, −1 for all
+
+
+def pattern(function: Callable[..., Any]) -> Window | None:
+    """The window that a mask function of transformers describes; None where it is another pattern, or not known."""
+    if function is masking_utils.causal_mask_function:
+        return -1, 0
+    if function is masking_utils.bidirectional_mask_function:
+        return -1, -1
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    name = getattr(function, "__qualname__", "")
+    if name == "and_masks.<locals>.and_mask" and len(cells) == 1:
+        found = [pattern(part) for part in cells[0]]
+        return None if None in found else narrowest([window for window in found if window is not None])
+    whole = len(cells) == 1 and type(cells[0]) is int
+    if whole and name == "sliding_window_overlay.<locals>.inner_mask":
+        return cells[0] - 1, -1
+    if whole and name == "sliding_window_bidirectional_overlay.<locals>.inner_mask":
+        return cells[0], cells[0]
+    return None
+
+
+def narrowest(windows: list[Window]) -> Window:
+    left, right = ([side for side in sides if side >= 0] for sides in zip(*windows, strict=True))
+    return min(left, default=-1), min(right, default=-1)
+
+
+def mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | Tensor = 0,
+    kv_offset: int = 0,
+    mask_function: Callable[..., Any] = masking_utils.causal_mask_function,
+    attention_mask: Tensor | None = None,
+    **others: Any,
+) -> Tensor | None:
+    """What tokens may read, as numbers: (batch, 1, 1, 9) whole numbers; or the mask that `sdpa` would have."""
+    given: dict[str, Any] = {"q_offset": q_offset, "kv_offset": kv_offset, "mask_function": mask_function}
+    given |= {"attention_mask": attention_mask, **others}
+    config: Any = others.get("config")
+    if not has_entry(config.__class__):
+        return masking_utils.eager_mask(batch_size, q_length, kv_length, **given)
+    window = pattern(mask_function)
+    plain = not torch.compiler.is_compiling() and not masking_utils.is_tracing(attention_mask)
+    real = None
+    if window is not None and plain and type(q_length) is int:
+        real = run_of_keys(attention_mask, batch_size, kv_length, kv_offset)
+    if window is None or real is None:
+        # A mask that stands for nothing but itself: none of sdpa's shortcuts, which rely on is_causal.
+        given |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        return masking_utils.sdpa_mask(batch_size, q_length, kv_length, **given)
+    rows = torch.zeros((batch_size, 1, 1, COLUMNS), dtype=torch.int64)
+    first, last = real
+    numbers = (0, q_length, 0, last, int(q_offset) - kv_offset, first, *window, SIGN)
+    for column, number in enumerate(numbers):
+        rows[:, 0, 0, column] = number
+    return rows
+
+
+@cache
+def has_entry(config: Any) -> bool:
+    """Whether models of this configuration ask for an implementation by name; those that do not work attention out
+    themselves, and need the masks they know.
+    """
+    model = AutoModel._model_mapping.get(config, None)
+    models = model if isinstance(model, tuple) else (model,)
+    return any(
+        m is None or getattr(m, "_supports_sdpa", False) or getattr(m, "_supports_attention_backend", False)
+        for m in models
+    )
+
+
+def run_of_keys(given: Tensor | None, batch: int, keys: int, offset: int) -> tuple[Any, Any] | None:
+    """(first, end) of the keys that are real, in every sequence; None where they do not lie together."""
+    if given is None:
+        return 0, keys
+    if given.dim() != 2 or not given.is_cpu:
+        return None
+    padded = masking_utils.prepare_padding_mask(given, keys, offset)
+    real = padded[:, offset : offset + keys].to(torch.bool)
+    if real.shape[0] not in (1, batch) or real.shape[1] != keys:
+        return None
+    amount = real.sum(-1)
+    first = real.to(torch.uint8).argmax(-1) if keys else torch.zeros_like(amount)
+    end = first + amount
+    place = torch.arange(keys)
+    together = (place >= first[:, None]) & (place < end[:, None])
+    return (first, end) if bool((together == real).all()) else None
+
+
+class Reading:
+    """A mask as the kernel takes it: a tensor to add or to obey, spans, and a window."""
+
+    def __init__(self, given: Tensor | None, query: Tensor, key: Tensor, causal: bool) -> None:
+        self.tensor, self.spans, self.window = given, None, (-1, -1)
+        tokens, keys = query.shape[2], key.shape[2]
+        if given is None:
+            # As sdpa has it: a module's own causal order, the first token at the first key, but for a single token.
+            self.window = (-1, 0) if causal and tokens > 1 else (-1, -1)
+        elif given.dtype == torch.int64:
+            whole = given.dim() == 4 and given.shape[-1] == COLUMNS
+            rows = given.reshape(-1, COLUMNS) if whole else given
+            numbers = rows[0].tolist() if whole else [0]
+            if numbers[-1] != SIGN:
+                raise HeadworkError(
+                    f"the attention mask is {given.dtype} {tuple(given.shape)}: a model has changed the one that "
+                    'headwork.transformers made. Load it with attn_implementation="sdpa".'
+                )
+            if numbers[1] != tokens or int(rows[:, 3].max()) > keys:
+                raise HeadworkError(
+                    f"the attention mask was made for {numbers[1]} tokens, and {tokens} tokens read {keys} keys here: "
+                    'a model uses one mask for layers of several kinds. Load it with attn_implementation="sdpa".'
+                )
+            self.tensor, self.spans, self.window = None, rows[:, :6].contiguous(), (numbers[6], numbers[7])
+
+    def add(self, bias: Tensor) -> None:
+        """A learned bias on top, (1 or batch, heads, tokens, keys)."""
+        if self.tensor is None:
+            self.tensor = bias
+        elif self.tensor.dtype == torch.bool:
+            self.tensor = bias.masked_fill(~self.tensor, -torch.inf)
+        else:
+            self.tensor = bias + self.tensor
+
+    def written_out(self, what: What, query: Tensor, keys: int) -> Tensor:
+        """As a mask of the whole shape, for `sdpa`."""
+        shape = (*query.shape[:-1], keys)
+        seen = places(shape, query.device, what)[1].expand(shape)
+        return seen if self.tensor is None else self.tensor.masked_fill(~seen, -torch.inf)
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    position_bias: Tensor | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **others: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """(output (batch, tokens, heads, d_v), weights or None), as transformers calls every attention."""
+    if others.get("cache") is not None:  # pages of a cache of transformers' own
+        return handed_on(
+            module, query, key, value, attention_mask, "a paged cache", dropout, scaling, is_causal, others
+        )
+    causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    reading = Reading(attention_mask, query, key, causal)
+    if position_bias is not None:
+        reading.add(position_bias[..., : key.shape[2]])
+    sinks = None if s_aux is None else s_aux.to(accumulator(query))
+    biases = Biases(reading.tensor, sinks)
+    scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+    seed = fresh_seed() if dropout else None
+    what = What(reading.spans, seed, False, 0, *reading.window, scale, float(softcap or 0.0), float(dropout))
+    path = where(query, key, value, *biases)
+    if path.way == "torch" and softcap is None and s_aux is None and not others.get("output_attentions"):
+        if reading.spans is not None:
+            attention_mask, is_causal = reading.written_out(what, query, key.shape[2]), False
+        elif position_bias is not None:
+            others |= {"position_bias": position_bias}
+        return handed_on(module, query, key, value, attention_mask, path.reason, dropout, scaling, is_causal, others)
+    if others.get("output_attentions"):
+        out, weights = with_weights(path, query, key, value, biases, what)
+    else:
+        count(NAME, path)
+        out, weights = run(path.way, query, key, value, biases, what)[0], None
+    return out.transpose(1, 2).contiguous(), weights
+
+
+def with_weights(
+    path: Path, query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What
+) -> tuple[Tensor, Tensor]:
+    """(output, weights): by the kernel, but where gradients are to flow through the weights too."""
+    if path.way != "kernel" or needs_gradient(query, key, value, *biases):
+        count(NAME, Path("torch", "weights with gradients" if path.way != "torch" else path.reason))
+        out, _, weights = worked_with_weights(query, key, value, biases, what)
+        return out, weights.to(query.dtype)
+    count(NAME, path)
+    out = query.new_empty((*query.shape[:-1], value.shape[-1]))
+    weights = query.new_empty((*query.shape[:-1], key.shape[2]), dtype=accumulator(query))
+    forward_into(out, None, query, key, value, biases, what, weights)
+    return out, weights.to(query.dtype)
+
+
+said: set[str] = set()
+
+
+def handed_on(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    reason: str,
+    dropout: float,
+    scaling: float | None,
+    is_causal: bool | None,
+    others: dict[str, Any],
+) -> tuple[Tensor, Tensor | None]:
+    """To transformers' own `sdpa`, which is said once for every reason."""
+    if reason not in said:
+        said.add(reason)
+        warnings.warn(f'attn_implementation="headwork" hands calls on to sdpa: {reason}.', stacklevel=3)
+    count(NAME, Path("torch", reason))
+    found: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
+        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **others
+    )
+    return found
+
+
+AttentionInterface.register(NAME, attention)
+AttentionMaskInterface.register(NAME, mask)

@@ -1,0 +1,182 @@
+"""`attn_implementation="headwork"`: real architectures with random weights, caches, masks, weights on request."""
+
+import copy
+import warnings
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from models import SUBJECTS, registered, text, tried
+from torch import nn
+
+import headwork.transformers as ours
+from headwork.errors import HeadworkError
+from headwork.torch import report
+
+# torch and transformers use what they deprecate, and tell of settings that tiny models do not have.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+NAMES = (
+    "llama",
+    "mistral",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "gpt-oss",
+    "bert",
+    "modernbert",
+    "gpt2",
+    "whisper",
+    "t5",
+    "vit",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("side", "training"), [("left", False), ("right", True)])
+def test_as_near_to_float64_as_torchs_own(name: str, side: str, training: bool) -> None:
+    """Outputs and all gradients, padded; every call on the kernel."""
+    wrong, ran = tried(SUBJECTS[name], side, training)
+    assert not wrong
+    assert ran.on_kernel() > 1
+    assert ran.elsewhere() == 0
+
+
+def test_a_model_with_attention_of_its_own_keeps_its_masks() -> None:
+    assert tried(SUBJECTS["bloom"], "left", False)[0] == ""
+
+
+def made(name: str, implementation: str, **more: Any) -> nn.Module:
+    registered()
+    model = SUBJECTS[name].make(implementation).eval()
+    for key, value in more.items():
+        setattr(model.config, key, value)
+    return model
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gemma3", "qwen3"])
+def test_generate_gives_the_same_tokens(name: str, cache: str) -> None:
+    """Left-padded, past the window of the sliding layers."""
+    given: Any = text("left") | {"max_new_tokens": 9, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+    given |= {"cache_implementation": "static"} if cache == "static" else {}
+    found = []
+    for implementation in ("eager", "headwork"):
+        model: Any = made(name, implementation)
+        model.generation_config.disable_compile = True
+        with torch.no_grad(), report() as ran:
+            found.append(model.generate(**given))
+    assert torch.equal(*found)
+    assert ran.elsewhere() == 0
+    assert ran.on_kernel() >= 18
+
+
+def test_bert_trains_with_dropout_on_the_kernel() -> None:
+    settings = transformers.BertConfig(
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=99,
+        attn_implementation="headwork",
+    )  # fmt: skip
+    model = transformers.BertModel(settings).train()
+    assert settings.attention_probs_dropout_prob == 0.1
+    with report() as ran:
+        model(**text("right")).last_hidden_state.sum().backward()
+    assert (ran.on_kernel(), ran.elsewhere()) == (2, 0)
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_weights_on_request(gradients: bool) -> None:
+    given, found = text("right"), []
+    for implementation in ("eager", "headwork"):
+        model = made("bert", implementation)
+        with torch.set_grad_enabled(gradients):
+            found.append(model(**given, output_attentions=True).attentions)
+    real = given["attention_mask"].bool()[:, None, :, None]
+    for theirs, mine in zip(*found, strict=True):
+        torch.testing.assert_close(mine * real, theirs * real)
+        assert mine.requires_grad == gradients
+
+
+def test_packed_sequences_by_position_ids() -> None:
+    """Two texts in one row read nothing of each other."""
+    model = made("llama", "headwork")
+    ids = text("left")["input_ids"][:1]
+    with torch.no_grad(), report() as ran:
+        places = torch.tensor([[*range(5), *range(7)]])
+        both = model(ids, position_ids=places, use_cache=False).logits
+        alone = torch.cat((model(ids[:, :5]).logits, model(ids[:, 5:]).logits), 1)
+    torch.testing.assert_close(both, alone)
+    assert ran.elsewhere() == 0
+
+
+@pytest.mark.parametrize("kind", ["Boolean", "added", "with holes"])
+def test_masks_handed_in(kind: str) -> None:
+    ids = text("left")["input_ids"]
+    seen = torch.rand(3, 1, 12, 12, generator=torch.Generator().manual_seed(0)) < 0.5
+    seen |= torch.eye(12, dtype=torch.bool)
+    mask = {
+        "Boolean": seen,
+        "added": torch.zeros(seen.shape).masked_fill(~seen, -torch.inf),
+        "with holes": seen[:, 0, 0].long(),
+    }
+    given = mask[kind].clone()
+    if kind == "with holes":
+        given[:, 0] = 1
+    found = []
+    for implementation in ("sdpa", "headwork"):
+        with torch.no_grad(), report() as ran:
+            found.append(made("llama", implementation)(ids, attention_mask=given).logits)
+    torch.testing.assert_close(*found)
+    assert (ran.on_kernel(), ran.elsewhere()) == (2, 0)
+
+
+def test_bfloat16_is_as_near_as_torchs() -> None:
+    given = text("left")
+    real = given["attention_mask"].bool()
+    with torch.no_grad():
+        exact = made("llama", "formula").double()(**given).logits[real]
+        mine, theirs = (made("llama", name).bfloat16()(**given).logits[real].double() for name in ("headwork", "sdpa"))
+    assert (mine - exact).square().mean() <= 4 * (theirs - exact).square().mean()
+
+
+def test_no_mask_of_tokens_by_keys_is_made() -> None:
+    """Padding and windows travel as one row of numbers for every sequence."""
+    registered()
+    window = transformers.masking_utils.sliding_window_causal_mask_function(5)
+    padding = torch.tensor([[False, False, True, True], [True, True, True, True]])
+    rows = ours.mask(2, 4, 4, mask_function=window, attention_mask=padding)
+    assert rows is not None
+    assert rows[:, 0, 0, :8].tolist() == [[0, 4, 0, 4, 0, 2, 4, 0], [0, 4, 0, 4, 0, 0, 4, 0]]
+    holes = ours.mask(2, 4, 4, attention_mask=torch.tensor([[True, False, True, True]] * 2))
+    assert holes is not None
+    assert holes.dtype == torch.bool
+    chunks = transformers.masking_utils.chunked_causal_mask_function(3, torch.zeros(1, dtype=torch.int64))
+    assert ours.pattern(chunks) is None
+    assert ours.pattern(lambda b, h, q, k: q >= k) is None
+
+
+def test_what_the_kernel_cannot_read_goes_to_sdpa_and_is_said_once() -> None:
+    x = torch.empty(2, 4, 5, 8, device="meta")
+    ours.said.clear()
+    module = nn.Module()
+    with warnings.catch_warnings(record=True) as said, report() as ran:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            out, weights = ours.attention(module, x, x[:, :4], x[:, :4], None)
+    assert out.shape == (2, 5, 4, 8)
+    assert weights is None
+    assert [str(w.message) for w in said if "headwork" in str(w.message)] == [
+        'attn_implementation="headwork" hands calls on to sdpa: a tensor is on meta.'
+    ]
+    assert ran.elsewhere() == 3
+
+
+def test_a_mask_that_somebody_changed_is_refused() -> None:
+    x = torch.randn(2, 4, 5, 8)
+    rows = ours.mask(2, 5, 5)
+    assert rows is not None
+    for changed in (rows + 1, rows[..., :5], copy.deepcopy(rows).flatten()):
+        with pytest.raises(HeadworkError, match="a model has changed"):
+            ours.attention(nn.Module(), x, x, x, changed)
+    with pytest.raises(HeadworkError, match="made for 5 tokens"):
+        ours.attention(nn.Module(), x[:, :, :3], x, x, rows)
