@@ -26,7 +26,7 @@ from headwork.web.pyodide import VERSION, cache, program
 
 # Of headwork, what no page asks for.
 NOT_IN_A_PAGE = (
-    *("engine", "torch", "jax", "inspecting", "cli", "testing.py", "layer_on_page.py", "marking/graders"),
+    *("engine", "torch", "jax", "inspecting", "cli", "testing.py", "layer_on_page.py", "looking", "marking/graders"),
     *("web/static", "web/answering.py", "web/serve.py", "web/pyodide.py", "web/archives.py", "web/site.py"),
     *("web/single.py", "web/pack.py", "readings/values.py"),
 )
@@ -131,14 +131,17 @@ def _run(
 ) -> Iterator[tuple[Path, Path]]:
     """Archive and names of each job, as they are made."""
     command = [node, str(_beside("pack.mjs")), str(desk / "job.json")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=(desk / "said").open("w"), text=True) as process:
+    with (
+        (desk / "said").open("w") as said,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process,
+    ):
         assert process.stdout is not None
         for job, places in zip(jobs, written, strict=True):
             say(f"compiling {job.name} for the browser: once, then it is kept")
             if not process.stdout.readline().strip():
-                said = " ".join((desk / "said").read_text("utf-8", "replace").split())[-300:]
+                last = " ".join((desk / "said").read_text("utf-8", "replace").split())[-300:]
                 raise HeadworkError(
-                    f"node could not compile {job.name} for the browser (it said: {said}); it takes Node.js 20 or newer"
+                    f"node could not compile {job.name} for the browser (it said: {last}); it takes Node.js 20 or newer"
                 )
             yield Path(places["archive"]), Path(places["names"])
 
