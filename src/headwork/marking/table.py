@@ -19,7 +19,9 @@ Numbers = tuple[tuple[Written, ...], ...]
 # never right.
 MISSING = Written(Fraction(0), nan, None)
 
-_CALL = re.compile(r"(?:[a-z]{1,8}\.)?(?:as)?(?:array|tensor|matrix)\(\s*(\[.*\])\s*(?:,[\w\s.=]*)?\)", re.DOTALL)
+_CALL = re.compile(
+    r"(?:[a-z]{1,8}\.)?(?:as)?(?:array|tensor|matrix)\(\s*(\[.*\])\s*(?:,[\w\s.,:=<>'\"]*)?\)", re.DOTALL
+)
 _LATEX = re.compile(r"\\begin\{(\w*matrix\*?|array)\}(?:\{[clr|\s]*\})?(.*)\\end\{\1\}", re.DOTALL)
 _TEX_WORDS = {
     r"\\sqrt\s*\{([^{}]*)\}": r"sqrt(\1)",  # before fractions, which may hold roots
@@ -57,10 +59,9 @@ def numbers(value: Any, shape: tuple[int, int] | None = None) -> Numbers:
     """The numbers of an answer, as rows. Where commas may stand between numbers or inside them, the `shape` that is
     asked for decides."""
     rows = texts(value)
-    if shape is not None and isinstance(value, str) and (len(rows), len(rows[0]) if rows else 0) != shape:
-        inside = _with_decimal_commas(value)
-        if (len(inside), len(inside[0]) if inside else 0) == shape:
-            rows = inside
+    if shape is not None and isinstance(value, str) and not _has(rows, shape):
+        others = (_with_decimal_commas(value), _with_semicolons(value))
+        rows = next((other for other in others if _has(other, shape)), rows)
     if len({len(row) for row in rows}) > 1:
         raise Malformed(f"is ragged: its rows have {', '.join(str(len(row)) for row in rows[:6])} entries")
     if not rows or not rows[0]:
@@ -135,6 +136,15 @@ def _with_decimal_commas(text: str) -> Texts:
     """The same text, read with commas inside numbers: 0,88 0,12; 0,73 0,27."""
     plain = re.sub(r"\]\s*,?\s*\[", ";", _plain(text)).strip("[] \n")
     return [re.split(r",?\s+", row.strip()) for row in re.split(r"[;\n]", plain) if row.strip()]
+
+
+def _with_semicolons(text: str) -> Texts:
+    """The same with semicolons between numbers and a line for each row: 0,88; 0,12."""
+    return [re.split(r"\s*;\s*", row.strip(" ;")) for row in _plain(text).splitlines() if row.strip()]
+
+
+def _has(rows: Texts, shape: tuple[int, int]) -> bool:
+    return len(rows) == shape[0] and all(len(row) == shape[1] for row in rows)
 
 
 def _refuse_thousands(rows: Texts) -> None:
