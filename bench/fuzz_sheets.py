@@ -121,6 +121,8 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
         keys = keys_of(table)
         if not extreme:
             by_certain_digits(draw, table)
+    if projects and draw.random() < 0.1:
+        given["X"] = [given["X"], drawn(tokens, d_model)]  # two items; a context or a cache is theirs in common
     if FORMULAS[formula].blocks:
         table["blocks"] = draw.choice([number for number in range(1, keys + 1) if keys % number == 0])
     if formula != "dot_product" and draw.random() < 0.4:

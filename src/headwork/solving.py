@@ -185,9 +185,10 @@ class Solver:
         given = isinstance(step.op, Given) or step in (self.ready.handed if handed is None else handed)
         value = meaning.get(step)
         operands = () if given else tuple(w.Operand(self.notation.of(s), meaning.get(s)) for s in step.inputs)
+        near = () if value is None or given else self.near(step, value)
+        shape = self.ready.shape[step][0 if value is None else -2 :]  # numbers are those of one item
         block = None if given else self.block(step)
-        near = self.near(step, value) if value is not None and not given else ()
-        return w.Equation(step, self.notation.of(step), operands, self.ready.shape[step], value, block, near)
+        return w.Equation(step, self.notation.of(step), operands, shape, value, block, near)
 
     def block(self, step: Step) -> tuple[int, int] | None:
         width = self.ready.shape[step][-1]
@@ -251,10 +252,8 @@ class Solver:
         """The way there and, where a part asks for gradients, the way back, with the steps that it meets given."""
         there = needed(self.ready.last, {})
         back = [step for step in needed(self.ready.ends, {}) if step not in set(there)]
-        if not back:
-            return [self.drawn(there)]
         met = [step for step in there if any(step in s.inputs for s in back)]
-        return [self.drawn(there), self.drawn([*met, *back], met)]
+        return [self.drawn(there), *([self.drawn([*met, *back], met)] if back else [])]
 
     def drawn(self, steps: list[Step], known: Collection[Step] = ()) -> w.Diagram:
         return w.Diagram.of(steps, lambda step: self.equation(step, {}, known))

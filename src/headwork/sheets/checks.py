@@ -59,24 +59,24 @@ def only_keys(table: Mapping[str, Any], allowed: list[str]) -> None:
 
 def as_matrices(value: Any, vector: bool) -> Matrix | list[Matrix]:
     """One matrix, or one for every head; a bias may be written as a flat row."""
-    depth = _depth(value)
-    if vector and depth in (1, 2):
+    deep = depth(value)
+    if vector and deep in (1, 2):
         # One flat row, or one flat row for every head.
-        return as_matrix([value]) if depth == 1 else [as_matrix([row]) for row in value]
-    if depth == 2:
+        return as_matrix([value]) if deep == 1 else [as_matrix([row]) for row in value]
+    if deep == 2:
         return as_matrix(value)
-    if depth == 3:
+    if deep == 3:
         if len(value) > LARGEST_SIDE:
             raise HeadworkError(f"holds {len(value)} matrices; at most {LARGEST_SIDE}")
         return [at(f"matrix {i}", as_matrix, v) for i, v in enumerate(value, 1)]
     raise HeadworkError("must be a matrix, written [[1, 2], [3, 4]], or a list of matrices")
 
 
-def _depth(value: Any) -> int:
-    depth = 0
-    while isinstance(value, list) and value and depth < 4:
-        value, depth = value[0], depth + 1
-    return depth
+def depth(value: Any) -> int:
+    found = 0
+    while isinstance(value, list) and value and found < 4:
+        value, found = value[0], found + 1
+    return found
 
 
 def as_matrix(rows: Any) -> Matrix:

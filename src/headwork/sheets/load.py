@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError, SheetError
+from headwork.sheets.batches import items
 from headwork.sheets.fields import read_problem
 from headwork.sheets.sheet import Sheet
 from headwork.sheets.shelf import built_in, text_of
@@ -64,8 +65,10 @@ def parse_sheet(text: str, source: str) -> Sheet:
 def read_sheet(table: Mapping[str, Any], source: str) -> Sheet:
     """A sheet from the table that its text stands for."""
     if "problem" not in table:
-        problem = read_problem({k: v for k, v in table.items() if k != "summary"}, "Sheet")
-        return Sheet(problem.title, (problem,), str(table.get("summary", "")), source)
+        alone = {k: v for k, v in table.items() if k != "summary"}
+        each = tuple(read_problem(item, "Sheet") for item in items(alone, "Sheet"))
+        title = each[0].title if len(each) == 1 else str(table.get("title", "Sheet"))
+        return Sheet(title, each, str(table.get("summary", "")), source)
     if unknown := set(table) - _TOP:
         raise HeadworkError(
             f"unknown key '{min(unknown)}' beside [[problem]]; with several problems put it under each of them"
@@ -77,7 +80,8 @@ def read_sheet(table: Mapping[str, Any], source: str) -> Sheet:
     read = []
     for number, problem in enumerate(problems, 1):
         try:
-            read.append(read_problem(problem, f"Problem {number}"))
+            named = f"Problem {number}"
+            read += [read_problem(item, named) for item in items(problem, named)]
         except HeadworkError as error:
             raise HeadworkError(f"problem {number}: {error}") from None
     return Sheet(title, tuple(read), str(table.get("summary", "")), source)
