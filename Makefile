@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 install = ( while sleep 5; do echo "  … still at it: packages are fetched, the kernel is compiled"; done & beat=$$!; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); code=$$?; kill $$beat; exit $$code )
 
-.PHONY: run test clean
+.PHONY: run test wheels clean
 
 run: .venv/installed
 	$(BIN)/headwork solve two-heads
@@ -19,8 +19,18 @@ test: .venv/installed-test
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
+# Half an hour: the kernel four times, then its tests in eight fresh environments, three of them emulated.
+wheels: .venv-wheels/installed
+	.venv-wheels/bin/python wheels/build.py dist
+	.venv-wheels/bin/python wheels/try_out.py dist
+
+.venv-wheels/installed: wheels/requirements.txt
+	$(PYTHON) -m venv .venv-wheels
+	.venv-wheels/bin/python -m pip install --quiet --disable-pip-version-check -r wheels/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv .venv-wheels build dist
 
 .venv/bin/python:
 	@echo "Making a virtual environment in .venv"

@@ -2,10 +2,9 @@
 // better; here only what would be unsafe is refused.
 #include <nanobind/stl/pair.h>
 
-#include <unistd.h>
-
 #include <cmath>
 
+#include "take_lock.h"
 #include "view.h"
 
 using namespace headwork;
@@ -48,16 +47,6 @@ bool brief(const hw_attention &call) {
     return products * static_cast<double>(call.d_k + call.d_v) < 2000;
 }
 bool brief(const hw_gradients &of) { return brief(of.call); }
-
-// A daemon thread that comes back while the interpreter shuts down must not go on, and must not unwind either: the
-// arrays it holds are released with the interpreter's lock held. Python up to 3.13 ends such a thread by unwinding it.
-void take_lock(PyThreadState *state) {
-    try {
-        PyEval_RestoreThread(state);
-    } catch (...) {
-        for (;;) pause();
-    }
-}
 
 template <class Call> void work_out(int (*work)(const Call *), const Call &call) {
     PyThreadState *const state = brief(call) ? nullptr : PyEval_SaveThread();

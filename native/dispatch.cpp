@@ -6,6 +6,9 @@
 
 #include "attention.h"
 #include "threads.h"
+#ifdef HEADWORK_X86
+#include "cpuid.h"
+#endif
 
 namespace headwork {
 
@@ -35,27 +38,17 @@ struct Kernel {
     bool (*runs)();
 };
 
-#ifdef HEADWORK_X86
-bool has_avx2() {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-}
-#if defined(HEADWORK_NO_AVX512)
-#elif defined(HEADWORK_EMULATE_AVX512) // that width compiled for AVX2, so that it is tested on machines without it
-bool has_avx512() { return has_avx2(); }
-#else
-bool has_avx512() {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#endif
+#ifdef HEADWORK_EMULATE_AVX512 // that width compiled for AVX2, so that it is tested on machines without it
+constexpr auto runs_avx512 = has_avx2;
+#elif defined(HEADWORK_X86) && !defined(HEADWORK_NO_AVX512)
+constexpr auto runs_avx512 = has_avx512;
 #endif
 
 const Kernel kernels[] = {
 // the best first
 #ifdef HEADWORK_X86
 #ifndef HEADWORK_NO_AVX512
-    {"avx512", avx512::forward_call, avx512::backward_call, avx512::multiply_add, avx512::read, has_avx512},
+    {"avx512", avx512::forward_call, avx512::backward_call, avx512::multiply_add, avx512::read, runs_avx512},
 #endif
     {"avx2", avx2::forward_call, avx2::backward_call, avx2::multiply_add, avx2::read, has_avx2},
 #endif

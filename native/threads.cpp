@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__linux__) && !defined(HEADWORK_NO_AFFINITY)
+#if defined(__linux__) && !defined(HEADWORK_NO_LINUX)
+#define HEADWORK_LINUX
 #include <sched.h>
 #endif
 
@@ -32,7 +33,7 @@ std::atomic<bool> forked{false};
 
 // Whether this process is the child of a fork that has not started a program of its own.
 bool is_fork_without_exec() {
-#ifdef __linux__
+#ifdef HEADWORK_LINUX
     FILE *const file = fopen("/proc/self/stat", "r");
     if (!file) return false;
     char line[1024] = {};
@@ -70,7 +71,7 @@ bool use_openmp() {
 
 // Those this process may run on, where the system tells (Linux alone has a cpu_set_t); otherwise all there are.
 int cores() {
-#if defined(__linux__) && !defined(HEADWORK_NO_AFFINITY)
+#ifdef HEADWORK_LINUX
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
 #endif

@@ -32,14 +32,34 @@ def test_every_source_is_in_the_guide() -> None:
     assert not [path.name for path in SOURCES if f"`{path.name}`" not in guide]
 
 
+def failing(name: str, folder: Path) -> dict[str, str]:
+    """An environment in which one native step cannot be done."""
+    broken = folder / "broken"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    return {
+        "no compiler": {"CXX": str(folder / "no-such-compiler")},
+        "a broken compiler": {"CXX": str(broken)},
+        "a compiler that lacks something": {"CXXFLAGS": "-Dhw_type=int"},
+        "a kernel that does not compile": {"CXXFLAGS": "-Din_parallel=3"},
+        "no cmake": {"PATH": str(folder)},
+        "no ninja": {"CMAKE_GENERATOR": "Ninja", "CMAKE_ARGS": f"-DCMAKE_MAKE_PROGRAM={folder}/no-such-ninja"},
+    }[name]
+
+
 @pytest.mark.parametrize(
-    "flags",
+    ("name", "reason"),
     [
-        "-Dhw_attention=int",  # the compiler works, the kernel does not compile
-        "-include no_such_file.h",  # the compiler itself fails
+        ("no compiler", "no C++ compiler that works was found"),
+        ("a broken compiler", "no C++ compiler that works was found"),
+        ("a compiler that lacks something", "cannot compile the kernel (error: "),
+        ("a kernel that does not compile", "the kernel does not compile ("),
+        ("no cmake", "the kernel could not be built (Could not find CMake"),
+        ("no ninja", "no-such-ninja"),
     ],
 )
-def test_a_build_that_fails_leaves_a_package_in_numpy(flags: str, tmp_path: Path) -> None:
+def test_a_build_that_fails_leaves_a_package_in_numpy(name: str, reason: str, tmp_path: Path) -> None:
+    """And says so, with the reason, in one line."""
     needs("scikit_build_core")
     needs("nanobind")
     command = [sys.executable, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", str(tmp_path)]
@@ -48,13 +68,16 @@ def test_a_build_that_fails_leaves_a_package_in_numpy(flags: str, tmp_path: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "CXXFLAGS": flags},
+        env={**os.environ, **failing(name, tmp_path)},
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout[-2000:]
     (said,) = {line.strip() for line in done.stdout.splitlines() if "attention will run in NumPy" in line}
     assert said.startswith("headwork: ")
+    assert reason in said
     (wheel,) = tmp_path.glob("*.whl")
     names = ZipFile(wheel).namelist()
     assert "headwork/engine/attention.py" in names
     assert not [name for name in names if name.endswith(".so")]
+    if "found" in reason:
+        assert reason in ZipFile(wheel).read("headwork/engine/no_kernel.txt").decode()

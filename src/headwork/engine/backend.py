@@ -7,6 +7,7 @@ uses; both are read when this module is first imported.
 import os
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from headwork.errors import HeadworkError
@@ -45,14 +46,25 @@ def _load() -> tuple[ModuleType | None, str]:
     try:
         _native = import_module("headwork.engine._native")
     except ImportError as error:
+        reason = f"no compiled kernel: {_why_not(error)}"
         if wanted:
-            raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, but no kernel was compiled: {error}") from None
-        return None, f"no compiled kernel: {error}"
+            raise HeadworkError(f"HEADWORK_CPU is {wanted!r}, but there is {reason}.") from None
+        return None, reason
     if wanted and not _native.use_cpu(wanted):
         raise HeadworkError(
             f"HEADWORK_CPU is {wanted!r}, which this machine cannot run. Leave it unset: the best is chosen."
         )
     return _native, ""
+
+
+def _why_not(error: ImportError) -> str:
+    """What the build left on record, or what can be said without it."""
+    record = Path(__file__).with_name("no_kernel.txt")
+    if record.is_file():
+        return record.read_text("utf-8").strip()
+    if isinstance(error, ModuleNotFoundError):
+        return "this wheel came without one, or its build failed (pip install -v says why)"
+    return str(error)
 
 
 def _threads() -> int:

@@ -1,0 +1,38 @@
+// What an x86 CPU can do and the system lets it: asked of the CPU itself, because what compilers have for it
+// (__builtin_cpu_supports) needs a run-time library that not all of them bring.
+#ifndef HEADWORK_CPUID_H
+#define HEADWORK_CPUID_H
+
+#include <cpuid.h>
+#include <stdint.h>
+
+namespace headwork {
+
+enum Register { eax, ebx, ecx, edx };
+
+inline bool cpu_has(unsigned leaf, Register which, uint32_t bits) {
+    unsigned found[4] = {};
+    return __get_cpuid_count(leaf, 0, &found[eax], &found[ebx], &found[ecx], &found[edx]) &&
+           (found[which] & bits) == bits;
+}
+
+// Whether the system keeps these registers for every thread.
+inline bool system_saves(uint32_t registers) {
+    if (!cpu_has(1, ecx, 1u << 27)) return false; // it does not say
+    uint32_t low, high;
+    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & registers) == registers;
+}
+
+inline bool has_avx2() {
+    constexpr uint32_t fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29, avx2 = 1u << 5;
+    return system_saves(0x06) && cpu_has(1, ecx, fma | avx | f16c) && cpu_has(7, ebx, avx2);
+}
+
+inline bool has_avx512() {
+    constexpr uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
+    return system_saves(0xe6) && has_avx2() && cpu_has(7, ebx, f | dq | bw | vl);
+}
+
+} // namespace headwork
+#endif

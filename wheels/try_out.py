@@ -1,0 +1,192 @@
+"""The second half of `make wheels`: each wheel installed where no compiler is, and the suite's quick part run there.
+
+Pythons of this machine get a virtual environment whose PATH holds nothing else. Other versions, and AArch64 under qemu,
+come from Debian: a folder with that release's Python and nothing to compile with, made by mmdebstrap, entered by bwrap.
+
+    python wheels/try_out.py DIST [WORD…]     # only the places whose name holds all these words
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent.parent
+ROOTS = HERE / "build" / "roots"  # kept: they take minutes to make
+TOOLS = ("pytest", "hypothesis", "ml_dtypes")
+ENGINE = ("arrays", "corners", "errors", "options", "packed", "sizes", "threads")
+SUITE = [*(f"tests/engine/test_{name}.py" for name in ENGINE), "tests/test_graph.py", "tests/marking/test_mark.py"]
+EMULATED = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
+ARM = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a wheel is tried: a Python of this machine, or one of a Debian release."""
+
+    python: str
+    machine: str = "x86_64"
+    debian: str = ""
+    pure: bool = False
+
+    def __str__(self) -> str:
+        kind = "pure" if self.pure else self.machine
+        return f"Python {self.python} {kind}" + (f", Debian {self.debian}" if self.debian else "")
+
+
+PLACES = [
+    Place("3.11"),
+    Place("3.12"),
+    Place("3.13"),
+    Place("3.14", debian="forky"),
+    Place("3.11", pure=True),
+    Place("3.11", "aarch64", "bookworm"),
+    Place("3.13", "aarch64", "trixie"),
+    Place("3.14", "aarch64", "forky"),
+]
+
+
+def run(*command: str | Path, **options: object) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,  # type: ignore[call-overload]  # env and cwd
+    )
+    if done.returncode:
+        raise SystemExit(f"{done.stdout[-6000:]}\nfailed: {' '.join(map(str, command))}")
+    return str(done.stdout)
+
+
+def wheel_for(place: Place, dist: Path) -> Path:
+    tag = (
+        "py3-none-any" if place.pure else f"cp311-cp311-*{place.machine}" if place.python == "3.11" else "cp312-abi3-*"
+    )
+    (wheel,) = (path for path in dist.glob(f"headwork-*-{tag}*.whl") if place.pure or place.machine in path.name)
+    return wheel
+
+
+def debian_root(place: Place) -> Path:
+    """A folder with a Debian release's Python, nothing configured: all that is wanted is to start it."""
+    root = ROOTS / f"{place.debian}-{place.machine}"
+    if not (root / "usr" / "bin" / "python3").exists():
+        for tool, package in (("mmdebstrap", "mmdebstrap"), ("bwrap", "bubblewrap")):
+            if not shutil.which(tool):
+                raise SystemExit(f"{place} needs {tool}: apt-get install {package}")
+        ROOTS.mkdir(parents=True, exist_ok=True)
+        # A mirror's copy of a release in the making may be older than the date until which it was said to be valid.
+        options = ("--mode=root", "--variant=extract", '--aptopt=Acquire::Check-Valid-Until "false"')
+        packages = "--include=python3,python3-venv,libc-bin,coreutils,dash,base-files,libgcc-s1"
+        run("mmdebstrap", *options, f"--arch={ARM[place.machine]}", packages, place.debian, root)
+    return root
+
+
+def emulate() -> None:
+    """AArch64 programs start by themselves once the system knows who runs them."""
+    if not EMULATED.exists():
+        known = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
+        if not known.exists():
+            raise SystemExit("AArch64 is tried under qemu: apt-get install qemu-user-static")
+        if not EMULATED.with_name("register").exists():
+            run("mount", "-t", "binfmt_misc", "none", EMULATED.parent)
+        EMULATED.with_name("register").write_text(known.read_text())
+
+
+def entered(place: Place, work: Path) -> tuple[list[str], dict[str, str]]:
+    """What to put before a command so that it runs in the place, and its environment; `work` keeps its name there."""
+    env = {"PATH": f"{work}/env/bin", "HOME": str(work), "COLUMNS": "100", "LANG": "C.UTF-8"}
+    if not place.debian:
+        return [], env
+    if place.machine == "aarch64" and os.uname().machine != "aarch64":
+        emulate()
+    root = debian_root(place)
+    (root / str(work).lstrip("/")).mkdir(parents=True, exist_ok=True)
+    inside = ["bwrap", "--bind", str(root), "/", "--bind", str(work), str(work), "--proc", "/proc", "--dev", "/dev"]
+    return [*inside, "--chdir", str(work), "--unshare-pid", "--"], env | {"PATH": f"{work}/env/bin:/usr/bin:/bin"}
+
+
+def fetch(place: Place, wheel: Path, into: Path) -> None:
+    """Everything the wheel and the suite need, for a place that has no network: nothing that must be compiled."""
+    platforms = [f"--platform=manylinux_{glibc}_{place.machine}" for glibc in ("2_28", "2_27", "2_17")]
+    version = ["--python-version", place.python, "--implementation", "cp", "--only-binary=:all:"]
+    stable = [f"--abi={abi}" for abi in (f"cp{place.python.replace('.', '')}", "abi3", "none")]
+    run(sys.executable, "-m", "pip", "download", "-q", "-d", into, *platforms, *version, *stable, wheel, *TOOLS)
+
+
+def try_out(place: Place, dist: Path) -> Iterator[str]:
+    """Lines that tell how it went; what goes wrong ends the program."""
+    wheel = wheel_for(place, dist)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        before, env = entered(place, work)
+        python = f"/usr/bin/python{place.python}" if place.debian else shutil.which(f"python{place.python}")
+        if python is None:
+            yield f"{place}: not on this machine, not tried"
+            return
+        run(
+            *before,
+            python,
+            "-m",
+            "venv",
+            work / "env",
+            env=env | ({} if place.debian else {"PATH": os.environ["PATH"]}),
+        )
+        pip: list[str | Path] = [
+            *before,
+            work / "env" / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--only-binary=:all:",
+        ]
+        if place.debian:
+            fetch(place, wheel, work / "fetched")
+            pip += ["--no-index", "--find-links", str(work / "fetched")]
+            shutil.copy(wheel, work)
+            wheel = work / wheel.name
+        with_index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+        home = {} if place.debian else {"HOME": os.environ.get("HOME", "")} | with_index
+        start = time.perf_counter()
+        run(*pip, wheel, env=env | home)
+        seconds = time.perf_counter() - start
+        run(*pip, *TOOLS, env=env | home)
+        chosen = run(*before, work / "env/bin/python", "-c", CHOSEN, env=env, cwd=work).strip()
+        if chosen.startswith("numpy") != place.pure:
+            raise SystemExit(f"{place}: attention runs in {chosen}")
+        for name in ("tests", "bench", "pyproject.toml"):
+            source = HERE / name
+            shutil.copytree(source, work / name) if source.is_dir() else shutil.copy(source, work)
+        tests: list[str | Path] = [
+            *before,
+            work / "env/bin/python",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *SUITE,
+        ]
+        passed = run(*tests, env=env, cwd=work).strip().splitlines()[-1]
+        yield f"{place}: {wheel.name} installed in {seconds:.0f} s, {chosen}; {passed}"
+
+
+CHOSEN = """
+from headwork.engine import backend
+found = backend()
+print(found.cpu, "by", found.threads, found.runtime, found.reason)
+"""
+
+
+if __name__ == "__main__":
+    words = sys.argv[2:]
+    for somewhere in PLACES:
+        if all(word in str(somewhere) for word in words):
+            for line in try_out(somewhere, Path(sys.argv[1]).resolve()):
+                print(line, flush=True)
