@@ -5,8 +5,11 @@ from itertools import combinations
 
 import pytest
 
+from headwork import solve
 from headwork.notation import ROLES
-from headwork.render.colours import FAMILIES, THEMES, UNCOLOURED, family, shares, style_sheet
+from headwork.render.colours import FAMILIES, TERMINAL, THEMES, UNCOLOURED, family, shares, style_sheet
+from headwork.render.save import rendered
+from headwork.render.text import working_pieces
 
 # What light is left of red, green and blue for somebody without one kind of cone (Machado, Oliveira, Fernandes 2009).
 SIGHT = {
@@ -92,3 +95,33 @@ def test_the_style_sheet_names_every_colour_in_both_themes() -> None:
     for name in FAMILIES:
         assert sheet.count(f"--role-{name}: ") == 3  # the page's own, the system's dark, a dark one asked for
         assert f".role-{name} {{ color: var(--role-{name}); }}" in sheet
+
+
+def test_one_colour_in_figure_equation_grid_and_arithmetic() -> None:
+    """Q is blue wherever it stands on a page: as a box, as a name, as a matrix, as a factor in a sum."""
+    working = solve("two-heads")
+    page = rendered(working, ".html")
+    figure, equations = page[page.index("<svg") : page.index("</svg>")], page[: page.index('id="how"')]
+    arithmetic = page[page.index('id="how"') :]
+    for name in FAMILIES:
+        assert f"var(--role-{name}, " in figure
+        assert f'<mrow class="role-{name}">' in equations
+        assert f'class="grid role-{name}"' in equations
+    assert all(f'<mrow class=\\"role-{name}\\"><mn>' in arithmetic for name in ("q", "k", "v", "weights", "output"))
+    printed = rendered(working, ".typ")
+    assert all(f"role{name}(attach(" in printed and f"role{name}(mat(" in printed for name in FAMILIES)
+
+
+def test_a_terminal_has_the_same_five() -> None:
+    assert set(TERMINAL) == set(FAMILIES)
+    assert len(set(TERMINAL.values())) == len(FAMILIES)
+    shown = {
+        piece.lines[0].split()[0]: piece.colour for piece in working_pieces(solve("two-heads"), 100) if piece.colour
+    }
+    assert (shown["Q_1"], shown["K_2"], shown["V_1"], shown["scores_1"], shown["M"]) == (
+        "q",
+        "k",
+        "v",
+        "weights",
+        "output",
+    )
