@@ -134,9 +134,9 @@ def test_a_hostile_paste_is_refused_where_it_stands(opened: Opened, text: str) -
 
 
 def test_arithmetic_that_explodes_is_stopped_and_the_page_goes_on(opened: Opened) -> None:
-    """Sixteen tokens of roots: closed forms of a size that nobody waits for."""
+    """Forty-four tokens of roots: closed forms of a size that nobody waits for."""
     page = opened()
-    rows = [[f"sqrt({2 + i * 16 + j})/{3 + i + j}" for j in range(16)] for i in range(16)]
+    rows = [[f"sqrt({2 + i * 44 + j})/{3 + i + j}" for j in range(44)] for i in range(44)]
     given = dict.fromkeys(("Q", "K", "V"), rows)
     part = {"label": "a", "kind": "value", "text": "", "find": ["head_output"], "given": {}}
     problem = {"title": "", "formula": "scaled_dot_product", "mask": "none", "given": given, "part": [part]}

@@ -120,7 +120,7 @@ class Bench extends EventTarget {
       input.title = message;
     }
     this.view.classList.add("stale");
-    this.say(`${error.message} The numbers below are still the last good ones.`, "bad");
+    this.say(`${error.message.replace(/\.$/, "")}. The numbers below are still the last good ones.`, "bad");
   }
 
   accept() {

@@ -34,6 +34,7 @@ export function listen(bench) {
   bench.addEventListener("replaced", () => {
     for (const box of bench.view.querySelectorAll(`figure.picture g${KEY}`)) {
       if (!stepsOf(box).length) continue;
+      box.closest("svg").setAttribute("role", "group"); // no longer one image: its boxes can be reached
       box.setAttribute("tabindex", "0");
       box.setAttribute("role", "link");
       box.setAttribute("aria-label", `to the step ${box.dataset.role}${box.dataset.head ? `, head ${box.dataset.head}` : ""}`);

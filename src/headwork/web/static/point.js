@@ -33,7 +33,8 @@ export function prepare(root) {
     });
   }
   for (const wide of root.querySelectorAll(".scroll")) {
-    if (wide.scrollWidth > wide.clientWidth && !wide.querySelector("[tabindex='0']")) wide.tabIndex = 0;
+    wide.classList.toggle("wide", wide.scrollWidth > wide.clientWidth);
+    if (wide.classList.contains("wide") && !wide.querySelector("[tabindex='0']")) wide.tabIndex = 0;
   }
 }
 
