@@ -27,7 +27,7 @@ from headwork.web.single import write_single
 from headwork.web.site import write_site
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.web.built import hosted  # the plain host is the tests' own
+from tests.web.built import KEPT, hosted  # the plain host is the tests' own
 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 ROUNDS = 5
@@ -97,7 +97,7 @@ def ready(launch: Callable[[str], Any], address: str, folder: Path) -> tuple[lis
         context = launch(str(folder / f"profile-{number}"))
         page = context.new_page()
         cold.append(first_edit(page, address))
-        page.wait_for_function("navigator.serviceWorker.controller !== null", timeout=120_000)
+        page.evaluate(KEPT)
         page.close()
         context.close()
         context = launch(str(folder / f"profile-{number}"))
@@ -169,7 +169,7 @@ def measured(folder: Path) -> dict[str, list[float]]:
         found[names[5]] = [1000 / max(gaps)]
         found[names[6]] = [1000 * len(gaps) / (moved[-1] - moved[0])]
         page.goto(f"{own}#sheet=four")
-        page.wait_for_function("document.querySelectorAll('table.cells[data-role=\"X\"] tr').length >= 4")
+        page.wait_for_selector('table.cells[data-role="X"] input[data-row="3"]')
         page.evaluate(EDIT, ["8"])
         found[names[4]] = edits(page)
         context.close()

@@ -27,6 +27,12 @@ V = [[1, 0], [0, 1]]
 [[part]]
 find = ["output"]
 """
+# Until the service worker has every file and answers for this page.
+KEPT = """() => new Promise((resolve) => {
+  const { serviceWorker } = navigator;
+  if (serviceWorker.controller) resolve();
+  else serviceWorker.addEventListener("controllerchange", () => resolve());
+})"""
 
 
 @pytest.fixture(scope="session")

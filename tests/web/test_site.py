@@ -12,7 +12,7 @@ import pytest
 
 from headwork.sheets.shelf import built_in
 from tests.render.conftest import browser as browser
-from tests.web.built import asked, cell, hosted
+from tests.web.built import KEPT, asked, cell, hosted
 from tests.web.built import built as built
 from tests.web.conftest import until
 
@@ -106,8 +106,7 @@ def test_the_server_is_gone(browser: Any, built: Path) -> None:
         page = context.new_page()
         page.set_default_timeout(60_000)
         page.goto(address)
-        page.evaluate("navigator.serviceWorker.ready.then(() => null)")
-        page.wait_for_function("navigator.serviceWorker.controller !== null")
+        page.evaluate(KEPT)
     page.goto(f"{address}?again")
     page.wait_for_selector("body[data-ready]")
     edit(page)
