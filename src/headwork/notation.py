@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from headwork.graph import Head, Step
 from headwork.maths import (
@@ -177,11 +178,12 @@ class Name:
         return replace(self, transposed=not self.transposed)
 
     @staticmethod
-    def read(text: str) -> Name:
+    @lru_cache(maxsize=1024)
+    def read(text: str, role: str = "") -> Name:
         """What a sheet or a caller has written: W_Q, Z_0, d_k, Kᵀ."""
         upright = text.removesuffix("ᵀ")
         base, _, below = upright.partition("_")
-        return Name(base, tuple(below.split(",")) if below else (), upright != text)
+        return Name(base, tuple(below.split(",")) if below else (), upright != text, role=role)
 
 
 @dataclass(frozen=True)
@@ -203,8 +205,7 @@ class Notation:
                 if role.startswith(before):
                     made = replace(self._made_of(role.removeprefix(before), mark), role=role)
                     return self._with_head(made, head)
-        name = Name.read(self.names.get(role, ROLES.get(role, role)))
-        return self._with_head(replace(name, role=role), head)
+        return self._with_head(Name.read(self.names.get(role, ROLES.get(role, role)), role), head)
 
     def _made_of(self, role: str, mark: str) -> Name:
         """dX, the part of dX that comes from Q as dX_Q, ΔW_Q, W_Q,new."""
@@ -219,18 +220,15 @@ class Notation:
     def row(self, step: Step, row: int) -> Name:
         """The name of one row: q_2 where the page has a name for rows, else Q[2]."""
         if (name := self.names.get(f"{step.role}[i]")) is not None:
-            return self._with_head(self._read(name, step), step.head).with_subscripts(row + self.first_index)
+            return self._with_head(Name.read(name, step.role), step.head).with_subscripts(row + self.first_index)
         return replace(self.of(step), place=(row + self.first_index,))
 
     def entry(self, step: Step, row: int, column: int) -> Name:
         """The name of one entry: z_3,1 where the page has a name for entries, else scores_1[3,1]."""
         place = (row + self.first_index, column + self.first_index)
         if (name := self.names.get(f"{step.role}[i,j]")) is not None:
-            return self._with_head(self._read(name, step), step.head).with_subscripts(*place)
+            return self._with_head(Name.read(name, step.role), step.head).with_subscripts(*place)
         return replace(self.of(step), place=place)
-
-    def _read(self, text: str, step: Step) -> Name:
-        return replace(Name.read(text), role=step.role)
 
     def _with_head(self, name: Name, head: Head) -> Name:
         if head is None:
