@@ -104,7 +104,7 @@ def diagrams(name: str) -> tuple[Diagram, ...]:
     return (*own, *asked)
 
 
-BUILT_IN = ("block-matrices", "query-key-value", "thinking-machine", "two-heads")
+BUILT_IN = ("block-matrices", "grouped-heads", "growing-cache", "query-key-value", "thinking-machine", "two-heads")
 PICTURES = [(name, wide) for name in (*CONFIGURATIONS, *SHEETS, *BUILT_IN) for wide in (False, True)]
 every_picture = pytest.mark.parametrize(("name", "wide"), PICTURES, ids=[f"{n}{', wide' * w}" for n, w in PICTURES])
 

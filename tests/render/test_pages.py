@@ -59,7 +59,7 @@ def test_exact_text(name: str, workings: dict[str, Working]) -> None:
 def test_latex_compiles(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
     """With a real engine, nothing but amsmath and color, and no line that runs over the margin."""
     workings[name].save(tmp_path / "page.tex")
-    assert re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8")) == ["amsmath", "color"]
+    assert {*re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8"))} <= {"amsmath", "color"}
     log = compiled_latex(tmp_path)
     assert "Overfull" not in log
 
