@@ -53,7 +53,9 @@ def _with_or_without(
         except (Exception, SystemExit) as error:
             reason = _reason(said, error)
     print(f"headwork: {reason}; attention will run in NumPy", flush=True)
-    return build(directory, {**(settings or {}), "wheel.cmake": "false"}, metadata_directory)
+    # A wheel for every Python: what was asked of the compiled one does not fit it.
+    pure = {name: value for name, value in (settings or {}).items() if name != "wheel.py-api"}
+    return build(directory, {**pure, "wheel.cmake": "false"}, metadata_directory)
 
 
 @contextmanager

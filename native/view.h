@@ -80,7 +80,7 @@ struct DLExchange {
             static_cast<const DLExchange *>(PyCapsule_GetPointer(table.ptr(), "dlpack_exchange_api"));
         if (!api) throw nb::python_error();
         if (api->major != 1 || !api->view) return nullptr;
-        Py_INCREF(type); // so that no other type comes to lie there
+        Py_INCREF((PyObject *)type); // so that no other type comes to lie there
         known = type;
         return found = api;
     }
