@@ -19,7 +19,7 @@ test: .venv/installed-test
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
-# Half an hour: the kernel four times, then its tests in eight fresh environments, three of them emulated.
+# Takes long: the kernel is compiled four times, its tests run in eight fresh environments, three of them emulated.
 wheels: .venv-wheels/installed
 	.venv-wheels/bin/python wheels/build.py dist
 	.venv-wheels/bin/python wheels/try_out.py dist
