@@ -32,15 +32,25 @@ def near(matrix: Any) -> Any:
     return np.array(to_floats(matrix))
 
 
-def agrees_with_autograd(drawn: Drawn, unfold: bool = False) -> None:
-    """Every gradient of a drawn layer in closed form, to 1e-9 of the largest entry."""
+def agrees_with_autograd(drawn: Drawn, unfold: bool = False, loss: str = "sum") -> None:
+    """Every gradient of a drawn layer in closed form, to 1e-9 of the largest entry. `loss` may be "given": d_output."""
     torch = pytest.importorskip("torch")
     from tests import by_torch
 
-    table = {**drawn.table, "part": [{"label": "a", "kind": "gradient", "loss": "sum"}]}
-    ready = Ready(read_problem({**table, "softmax": "steps"} if unfold else table, "Drawn"))
+    part: dict[str, Any] = {"label": "a", "kind": "gradient", "loss": loss}
     leaves = by_torch.leaves(drawn.table)
-    by_torch.output(drawn.table, leaves).sum().backward()
+    output = by_torch.output(drawn.table, leaves)
+    other = [[(3 * i - 2 * j) % 5 - 2 for j in range(output.shape[1])] for i in range(output.shape[0])]
+    if loss == "half-squares":
+        part["target"] = other
+        ((output - torch.tensor(other)) ** 2 / 2).sum().backward()
+    elif loss == "given":
+        part = {"label": "a", "kind": "gradient", "given": {"d_output": other}}
+        (output * torch.tensor(other)).sum().backward()
+    else:
+        output.sum().backward()
+    table = {**drawn.table, "part": [part]}
+    ready = Ready(read_problem({**table, "softmax": "steps"} if unfold else table, "Drawn"))
     truth = ready.truth(ready.problem.parts[0])
     for (role, head), leaf in leaves.items():
         expected = (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad).numpy()
@@ -48,11 +58,11 @@ def agrees_with_autograd(drawn: Drawn, unfold: bool = False) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(1.0, abs(expected).max()))
 
 
-@given(problems())
+@given(problems(), st.sampled_from(["sum", "half-squares", "given"]))
 @settings(max_examples=10)
-def test_closed_forms_agree_with_autograd(drawn: Drawn) -> None:
+def test_closed_forms_agree_with_autograd(drawn: Drawn, loss: str) -> None:
     """1–4 heads, grouped ones, masks, biases, cross-attention. bench/gradient_graphs.py draws 300."""
-    agrees_with_autograd(drawn)
+    agrees_with_autograd(drawn, loss=loss)
 
 
 @given(problems())

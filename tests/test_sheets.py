@@ -73,7 +73,7 @@ def test_the_sheets_of_the_courses_and_of_later_models_are_there() -> None:
 
 BAD: dict[str, tuple[str, str, str]] = {
     # name: what is replaced, by what, and what the message must say
-    "unknown key": ("heads = 2", "heds = 2", "unknown key 'heds'; allowed are title, text, formula"),
+    "unknown key": ("heads = 2", "heds = 2", "unknown key 'heds'; did you mean 'heads'?"),
     "unknown key in a part": ('label = "a"', 'label = "a"\nlable = 1', "part ''a'': unknown key 'lable'"),
     "ragged": ("X = [[1, 2], [3, 4]]", "X = [[1, 2], [3]]", "key 'X': is ragged: row 1 has 2 entries but row 2 has 1"),
     "shapes": (
@@ -86,7 +86,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         '"masked"',
         "part 'a': 'masked' is asked for, but multi_head has only",
     ),
-    "unknown role": ('"output"', '"outptu"', "unknown role 'outptu'; did you mean output?"),
+    "unknown role": ('"output"', '"outptu"', "there is no 'outptu'; did you mean 'output'?"),
     "no role at all": ('"output"', '"rubbish"', "unknown role 'rubbish'; choose from X, W_Q"),
     "no such head": ('"output"', '"Q_3"', "'Q_3' is asked for, but multi_head has only"),
     "head 0 when counted from 1": ('"output"', '"Q_0"', "heads are counted from 1"),
@@ -103,13 +103,21 @@ BAD: dict[str, tuple[str, str, str]] = {
     "no heads": ("heads = 2", "heads = 0", "key 'heads': 0 is not a whole number from 1 to 128"),
     "heads as text": ("heads = 2", 'heads = "two"', "key 'heads': 'two' is not a whole number"),
     "a Boolean number": ("X = [[1, 2]", "X = [[true, 2]", "bool where a number belongs"),
-    "unknown formula": ('"multi_head"', '"multihead"', "key 'formula': 'multihead' was given; choose from dot_product"),
+    "unknown formula": (
+        '"multi_head"',
+        '"multihead"',
+        "key 'formula': 'multihead' was given; did you mean 'multi_head'?",
+    ),
     "no formula": ('formula = "multi_head"\n', "", "key 'formula': nothing was given"),
     "no parts": ('[[part]]\nlabel = "a"\nfind = ["Q", "output"]\n', "", "at least one [[part]] is needed"),
     "nothing to find": ('find = ["Q", "output"]', "", "key 'find' is missing"),
     "unknown kind": ('label = "a"', 'label = "a"\nkind = "guess"', "key 'kind': 'guess' was given; choose from value"),
     "mask of the wrong size": ("heads = 2", "heads = 2\nmask = [[true]]", "mask has 1 rows, but tokens is 2"),
-    "mask of text": ("heads = 2", 'heads = 2\nmask = "cuasal"', "key 'mask': 'cuasal' was given; choose from none"),
+    "mask of text": (
+        "heads = 2",
+        'heads = 2\nmask = "cuasal"',
+        "key 'mask': 'cuasal' was given; did you mean 'causal'?",
+    ),
     "ragged mask": ("heads = 2", "heads = 2\nmask = [[true, true], [true]]", "key 'mask': is ragged"),
     "scale 0": ("heads = 2", "heads = 2\nscale = 0", "key 'scale': is 0"),
     "places": ("heads = 2", "heads = 2\nplaces = 99", "key 'places': 99 is not a whole number from 0 to 50"),

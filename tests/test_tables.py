@@ -24,7 +24,7 @@ from headwork.render.blocks import Block
 from headwork.render.formula import FORMULA
 from headwork.render.page import LINES
 from headwork.sheets.sheet import KINDS
-from headwork.solving import KINDS as SOLVED_KINDS
+from headwork.solver import KINDS as SOLVED_KINDS
 from headwork.working import Line
 
 TABLES: dict[str, Mapping[Any, Any]] = {

@@ -71,7 +71,7 @@ class ProblemMarker:
 
     def __init__(self, problem: Problem, today: date) -> None:
         self.problem = problem
-        self.rules = MarkingRules.read(problem.marking, tuple(part.label for part in problem.parts))
+        self.rules = MarkingRules.of(problem)
         self.ready = Ready(problem)
         show_working = self.rules.working_from is None or today >= self.rules.working_from
         self.judge = Judge(self.ready, self.rules, show_working)

@@ -12,7 +12,7 @@ working_from = 2026-12-01    # the working of wrong entries is held back until t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from headwork.errors import HeadworkError
 from headwork.marking.tolerance import Tolerance
 from headwork.numbers.parse import parse_number
+from headwork.sheets.sheet import Problem
 
 CREDIT = ("entry", "matrix", "part")
 _KEYS = ("tolerance", "points", "credit", "penalty", "shape", "working_from")
@@ -38,6 +39,15 @@ class MarkingRules:
 
     def points_of(self, label: str) -> Fraction:
         return self.points.get(label, Fraction(1))
+
+    @classmethod
+    def of(cls, problem: Problem) -> MarkingRules:
+        """A problem's own: its table, and the points that stand on its parts."""
+        rules = cls.read(problem.marking, tuple(part.label for part in problem.parts))
+        on_parts = {part.label: part.points for part in problem.parts if part.points is not None}
+        if twice := [label for label in on_parts if label in rules.points]:
+            raise HeadworkError(f"part '{twice[0]}' has points of its own and under [marking]; give them once")
+        return replace(rules, points={**rules.points, **on_parts})
 
     @classmethod
     def read(cls, table: Mapping[str, Any], labels: tuple[str, ...]) -> MarkingRules:

@@ -103,10 +103,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class Heat:
-    """Weights as a heat map, rows and columns counted from `first_index`."""
+    """Weights as a heat map, rows and columns named, or counted from `first_index`."""
 
     equation: Equation
     first_index: int
+    tokens: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ class Style:
     """How numbers are printed on a page."""
 
     places: int = 2
+    always: bool = False  # decimals even where a short fraction would do
     exact: bool = False  # closed forms, as long as they can be read, and no rounding
 
 
@@ -53,7 +54,7 @@ def _cell(entry: AnyNumber, style: Style) -> tuple[Maths, bool]:
     short = exact_decimal(entry, max(SHORT_DECIMALS, style.places))
     if short is not None:
         return number(short), True
-    if _short_fraction(entry) or (style.exact and length(entry) <= LONGEST_FORM):
+    if (_short_fraction(entry) and not style.always) or (style.exact and length(entry) <= LONGEST_FORM):
         return written(entry), True
     if _rises(entry) and leading_digits(entry, FIGURES)[1] >= FIGURES_FROM:
         return figures(entry, FIGURES), False

@@ -121,7 +121,7 @@ def _picture(picture: b.Picture) -> str:
 def _heat(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f'<figure class="heat">{svg(heat_map(heat.equation, heat.first_index))}</figure>'
+    return f'<figure class="heat">{svg(heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys))}</figure>'
 
 
 def _marked(marked: b.Marked) -> str:

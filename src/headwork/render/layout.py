@@ -6,6 +6,7 @@ from itertools import count
 
 from headwork.maths import Maths, Row, width
 from headwork.notation import PLAIN, Notation
+from headwork.readings.exact import Matrix
 from headwork.render.cells import Style
 
 
@@ -23,8 +24,15 @@ class Layout:
     measure: Callable[[Maths], int] = width
     notation: Notation = PLAIN
     causal: bool = False
+    names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # of the tokens that ask, and of those that are read
     pointing: bool = False  # whether entries can be pointed at
     keys: Iterator[str] = field(default_factory=numbered)
+
+    def token_names(self, matrix: Matrix) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of a matrix's rows and columns, those that come last where there are more; none where too few."""
+        tokens, keys = self.names
+        rows, columns = len(matrix), len(matrix[0])
+        return tokens[-rows:] if len(tokens) >= rows else (), keys if len(keys) == columns else ()
 
     def fits(self, *maths: Maths) -> bool:
         """Whether these stand on one line."""

@@ -89,7 +89,7 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Heat):
         from headwork.render.heat import heat_map
 
-        return _image(heat_map(block.equation, block.first_index))
+        return _image(heat_map(block.equation, block.first_index, block.tokens, block.keys))
     return for_notebooks(block_markdown(block))
 
 

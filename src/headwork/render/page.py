@@ -7,19 +7,22 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headwork import working as w
+from headwork.inline import inline
 from headwork.maths import Maths, Number, Prose, Row, Sign, Words, between, bracketed, listed, related
 from headwork.notation import Name
+from headwork.numbers.text import written
+from headwork.readings.exact import Hidden, Matrix
 from headwork.readings.shapes import shape_maths, size_maths
 from headwork.render import blocks as b
 from headwork.render.arithmetic import arithmetic_display
-from headwork.render.cells import Style, figures, grid
+from headwork.render.cells import Style, cell, figures, grid
 from headwork.render.equations import equation_display, unfilled_display
 from headwork.render.formula import made_of
 from headwork.render.layout import Layout, numbered
 from headwork.render.matrices import columns_that_fit
 from headwork.render.pointing import pointed_at
 from headwork.render.prose import read_prose
-from headwork.sheets.sheet import Problem
+from headwork.sheets.sheet import Part, Problem
 
 if TYPE_CHECKING:
     from headwork.proofs import Equality, Proof
@@ -52,8 +55,10 @@ def shown_blocks(thing: Any, **how: Any) -> Iterable[b.Block]:
 
 def layout_of(worked: w.ProblemWorking, *, exact: bool = False, **how: Any) -> Layout:
     """A problem's own layout."""
-    style = Style(worked.problem.places, exact)
-    return Layout(style, notation=worked.notation, causal=_causal(worked.problem), **how)
+    problem = worked.problem
+    style = Style(problem.places, problem.decimals == "always", exact)
+    names = problem.tokens, problem.keys or problem.tokens
+    return Layout(style, notation=worked.notation, causal=_causal(problem), names=names, **how)
 
 
 def _causal(problem: Problem) -> bool:
@@ -84,11 +89,19 @@ def names_on(worked: w.ProblemWorking) -> frozenset[str]:
 def part_blocks(worked: w.PartWorking, layout: Layout, names: frozenset[str] = frozenset()) -> Iterator[b.Block]:
     part = worked.part
     if part.label:
-        yield b.Question(part.label, read_prose(part.text, names))
+        yield b.Question(part.label, (*read_prose(part.text, names), *_worth(part)))
     for line in worked.lines:
         yield from line_blocks(line, layout)
     if part.answer:
         yield b.Paragraph(read_prose(part.answer, names), "answer")
+
+
+def _worth(part: Part) -> Prose:
+    """(3 points)"""
+    if part.points is None:
+        return ()
+    amount = inline(written(part.points))
+    return (f"{' ' if part.text else ''}({amount} point{'' if part.points == 1 else 's'})",)
 
 
 def line_blocks(line: w.Line, layout: Layout) -> Iterable[b.Block]:
@@ -108,11 +121,39 @@ def _equation(equation: w.Equation, layout: Layout) -> Iterator[b.Block]:
         how = tuple(pointed_at(equation, key, layout.notation, layout.style, causal=layout.causal))
         display = b.Display(display.lines, equation, key, how)
     yield display
-    yield from (b.Paragraph(_near(near), "note") for near in equation.near[:MOST_NOTES])
-    if (more := len(equation.near) - MOST_NOTES) > 0:
+    near_whole = [near for near in equation.near if not cell(near.distance, layout.style)[1]]
+    yield from (b.Paragraph(_near(near), "note") for near in near_whole[:MOST_NOTES])
+    if (more := len(near_whole) - MOST_NOTES) > 0:
         yield b.Paragraph((f"and {more} more like these",), "note")
     if equation.role == "weights" and equation.value is not None and not equation.given:
-        yield b.Heat(equation, layout.notation.first_index)
+        yield from _nothing_to_read(equation, layout)
+        yield b.Heat(equation, layout.notation.first_index, *layout.token_names(equation.value))
+    if equation.role in ("scores", "weights") and equation.value is not None and equation.row is None:
+        yield from _with_token_names(equation.value, layout)
+
+
+def _with_token_names(matrix: Matrix, layout: Layout) -> Iterator[b.Block]:
+    """The numbers once more, with the tokens that ask beside the rows and those that are read over the columns."""
+    tokens, keys = layout.token_names(matrix)
+    if tokens and keys:
+        rows = tuple(
+            ((name,), *((cell(entry, layout.style)[0],) for entry in row))
+            for name, row in zip(tokens, matrix, strict=True)
+        )
+        yield b.Table(((), *((key,) for key in keys)), rows, left=1)
+
+
+def _nothing_to_read(equation: w.Equation, layout: Layout) -> Iterator[b.Block]:
+    """Why a row of weights holds nothing but zeros."""
+    scores = equation.operands[0].value if equation.operands else None
+    if scores is None or equation.upright:
+        return
+    first = layout.notation.first_index + (equation.row or 0)
+    for number, row in enumerate(scores, first):
+        if all(isinstance(entry, Hidden) for entry in row):
+            why = f"Row {number} of "
+            rest = " is all zeros: the mask hides every key from it, so there is nothing to share out."
+            yield b.Paragraph((why, equation.name.maths, rest), "note")
 
 
 def _near(near: w.Near) -> Prose:
@@ -143,6 +184,9 @@ def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
     for columns in everything if layout.room is None else columns_that_fit((header, *rows), layout.room):
         yield b.Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)
     yield b.Paragraph(("Operations in all: ", _total(line.total.operations(line.convention)), "."), "line")
+    if heads := [times for _, _, times in line.rows if times != 1]:
+        rest = (size_maths(heads[0]), " heads; the total counts them all.")
+        yield b.Paragraph(("A row that says “each of” is one of ", *rest), "line")
     if line.note:
         yield b.Paragraph(line.note, "line")
     yield b.Paragraph(line.convention.text, "aside")

@@ -11,9 +11,11 @@ Nothing is refused: what the grammar does not know stands as the sign it is.
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import chain
 
 from headwork.maths import TRANSPOSED, Above, Maths, Number, Prose, Ratio, RootOf, Row, Sign, row
 from headwork.notation import Name
+from headwork.render.dollars import spans
 
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟᵀ", "0123456789−/T", strict=True))
 _UP = "".join(_RAISED)
@@ -151,7 +153,8 @@ def read_prose(text: str, names: Collection[str] = ()) -> Prose:
     """
     known = {*names, *_EQUATED.findall(text), *_letters(text)} - {*_ARTICLES}
     pieces: list[str | Maths] = []
-    for piece in _pieces(text, known):
+    read = ([read_maths(span)] if maths else _pieces(span, known) for maths, span in spans(text))
+    for piece in chain.from_iterable(read):
         if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
             pieces[-1] += piece
         else:

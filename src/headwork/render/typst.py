@@ -149,7 +149,8 @@ def _picture(picture: b.Picture) -> str:
 def _heat(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f"#block(inset: (left: 2.4em))[{drawing_typst(heat_map(heat.equation, heat.first_index))}]"
+    drawing = heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys)
+    return f"#block(inset: (left: 2.4em))[{drawing_typst(drawing)}]"
 
 
 def _marked(marked: b.Marked) -> str:

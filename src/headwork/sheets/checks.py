@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, did_you_mean
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import Entry, Matrix
@@ -42,7 +42,8 @@ def as_text(value: Any) -> str:
 def one_of(value: Any, allowed: Any) -> str:
     if value not in tuple(allowed):
         found = "nothing" if value is None else shortened(value)
-        raise HeadworkError(f"{found} was given; choose from {', '.join(allowed)}")
+        choice = did_you_mean(str(value), allowed) or f"; choose from {', '.join(allowed)}"
+        raise HeadworkError(f"{found} was given{choice}")
     return str(value)
 
 
@@ -54,7 +55,9 @@ def as_table(value: Any) -> dict[str, Any]:
 
 def only_keys(table: Mapping[str, Any], allowed: list[str]) -> None:
     if unknown := [key for key in table if key not in allowed]:
-        raise HeadworkError(f"unknown key '{shortened(unknown[0]).strip(chr(39))}'; allowed are {', '.join(allowed)}")
+        key = shortened(unknown[0]).strip(chr(39))
+        meant = did_you_mean(str(unknown[0]), allowed) or f"; allowed are {', '.join(allowed)}"
+        raise HeadworkError(f"unknown key '{key}'{meant}")
 
 
 def as_matrices(value: Any, vector: bool) -> Matrix | list[Matrix]:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
+from fractions import Fraction
 from typing import Any
 
 from headwork.around import ARRANGEMENTS
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, did_you_mean
 from headwork.formulas import FORMULAS, SQRT_D_K, Scale, formula_named
 from headwork.notation import GRADIENTS, ROLES, Notation, is_role, is_vector
 from headwork.numbers.enclosure import sign
@@ -30,17 +30,18 @@ from headwork.sheets.checks import (
     only_keys,
     shortened,
 )
-from headwork.sheets.sheet import KINDS, LOSSES, SOFTMAXES, Key, Part, Problem
+from headwork.sheets.sheet import DECIMALS, KINDS, LOSSES, SOFTMAXES, Key, Part, Problem
 from headwork.sheets.sizes import PATTERNS, pattern
 
 _PROBLEM = [
     *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "bias", "rotary"),
-    *("positions", "around", "eps", "softmax", "blocks", "places", "first_index", "vectors", "notation", "given"),
-    *("sizes", "marking", "part"),
+    *("positions", "around", "eps", "softmax", "blocks", "tokens", "keys", "decimals", "places", "first_index"),
+    *("vectors", "notation", "given", "sizes", "marking", "part"),
 ]
-_PART = ["label", "kind", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
+_PART = ["label", "kind", "points", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
 _SIZES = ["batch", "tokens", "past", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "d_ff", "heads", "kv_heads"]
 USUAL_ROLES = ("X", "W_Q", "W_K", "W_V", "W_O", "Q", "K", "V", "scores", "scaled", "weights", "head_output", "output")
+LONGEST_NAME = 24  # characters of a token
 
 
 def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
@@ -64,6 +65,9 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         around=at_key("around", _around, table.get("around", "none"), str(table.get("formula"))),
         eps=at_key("eps", _eps, table.get("eps"), str(table.get("around", "none"))),
         softmax=at_key("softmax", one_of, table.get("softmax", "whole"), SOFTMAXES),
+        tokens=at_key("tokens", _token_names, table.get("tokens", [])),
+        keys=at_key("keys", _token_names, table.get("keys", [])),
+        decimals=at_key("decimals", one_of, table.get("decimals", "short"), DECIMALS),
         places=at_key("places", as_integer, table.get("places", 2), 0, 50),
         notation=Notation(at_key("notation", _names, table.get("notation", {})), first),
         columns=at_key("vectors", one_of, table.get("vectors", "rows"), ("rows", "columns")) == "columns",
@@ -101,6 +105,7 @@ def _part(table: Mapping[str, Any], number: int, first: int) -> Part:
         variance=at_key("variance", as_optional_number, table.get("variance")),
         loss=at_key("loss", one_of, table["loss"], LOSSES) if "loss" in table else "",
         rate=at_key("rate", as_optional_number, table.get("rate")),
+        points=at_key("points", _points, table.get("points")),
     )
     if kind in ("value", "prove", "moments") and not part.find:
         raise HeadworkError(f"key 'find' is missing; a part of kind '{kind}' needs it")
@@ -124,7 +129,9 @@ def _given(table: Any, first: int) -> dict[Key, Matrix]:
     for name, value in table.items():
         role, head = role_and_head(name, first)
         if pattern(role) is None:
-            raise HeadworkError(f"'{name}' cannot be given; choose from {', '.join(PATTERNS)}")
+            raise HeadworkError(
+                f"'{name}' cannot be given{did_you_mean(name, PATTERNS)}; choose from {', '.join(PATTERNS)}"
+            )
         matrices = at_key(name, as_matrices, value, is_vector(role))
         if isinstance(matrices, list):
             if head is not None:
@@ -145,14 +152,9 @@ def role_and_head(name: str, first: int) -> Key:
         if head < 0:
             raise HeadworkError(f"'{name}': heads are counted from {first} on this sheet")
         return role, head
-    raise HeadworkError(f"{_unknown_role(name)} One head's is written Q_{first}")
-
-
-def _unknown_role(name: str) -> str:
-    """What is wrong with it, and what may be meant: there are too many roles to list."""
-    near = get_close_matches(name[:40], ROLES, 3, 0.6)
-    offer = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(USUAL_ROLES)} …"
-    return f"unknown role '{name[:40]}'; {offer}"
+    meant = did_you_mean(name, ROLES) or did_you_mean(role, ROLES)
+    known = f"; choose from {', '.join(USUAL_ROLES)} …, or one head's such as Q_{first}"
+    raise HeadworkError(f"unknown role '{name[:40]}'{meant or known}")
 
 
 def _scale(value: Any, formula: str) -> Scale:
@@ -206,6 +208,21 @@ def _eps(value: Any, around: str) -> Real:
     return number
 
 
+def _token_names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name.strip() for name in value):
+        raise HeadworkError('must be a list of names, such as ["the", "cat", "sat"]')
+    if long := next((name for name in value if len(name) > LONGEST_NAME), None):
+        raise HeadworkError(f"{shortened(long)} is too long for a name; give at most {LONGEST_NAME} characters")
+    return tuple(name.strip() for name in value)
+
+
+def _points(value: Any) -> Fraction | None:
+    number = as_optional_number(value)
+    if number is not None and (not isinstance(number, Fraction) or number < 0):
+        raise HeadworkError("must be a whole number or a fraction from 0 on, such as 3 or 1/2")
+    return number
+
+
 def _names(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise HeadworkError("must be a table from roles to names")
@@ -215,7 +232,8 @@ def _names(value: Any) -> dict[str, str]:
             at_key(key, one_of, name, GRADIENTS)
             continue
         if not is_role(role):
-            raise HeadworkError(_unknown_role(role))
+            meant = did_you_mean(role, ROLES) or f"; choose from {', '.join(USUAL_ROLES)} …"
+            raise HeadworkError(f"unknown role '{role}'{meant}")
         if not isinstance(name, str) or not re.fullmatch(r"[^\W_][^\s\\{}$<>&#%\"'`]{0,19}", name):
             raise HeadworkError(f"'{key}' needs a name of 1 to 20 letters and digits, such as Z or W_Q")
     return value

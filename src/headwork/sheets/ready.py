@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 
 from headwork.build import Sizes, build
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, did_you_mean
 from headwork.formulas import formula_named, unfolded
 from headwork.graph import Block, Step, in_order, read
 from headwork.notation import is_vector
@@ -30,6 +30,16 @@ class Found:
     step: Step
     row: int | None = None
     column: int | None = None
+
+
+def check_names(problem: Problem, sizes: Sizes) -> None:
+    """As many names as there are tokens, or keys."""
+    for key, names, allowed in (
+        ("tokens", problem.tokens, (sizes.tokens, sizes.keys)),
+        ("keys", problem.keys, (sizes.keys,)),
+    ):
+        if names and len(names) not in allowed:
+            raise HeadworkError(f"key '{key}': {len(names)} names for {allowed[0]} of them; give as many")
 
 
 def unseen(step: Step) -> bool:
@@ -66,6 +76,7 @@ class Ready:
         self.forward = set(in_order(self.last))
         self.ends: tuple[Step, ...] = (self.last, *self._way_back())
         self.shape = shapes(self.ends)
+        check_names(problem, self.sizes)
         self.handed = self._handed(problem.given)
         for role, named in matrices(problem, self.sizes).items():
             self._hand(role, named)
@@ -167,14 +178,39 @@ class Ready:
 
     def find(self, name: str) -> list[Found]:
         """What a name asks for. A bare role with several heads asks for all of them."""
-        match = re.fullmatch(r"([A-Za-z_]\w*?)(?:\[\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\])?", name.strip(), re.ASCII)
+        match = re.fullmatch(r"([^\[\]]+?)(?:\[\s*(-?\d{1,9})\s*(?:,\s*(-?\d{1,9})\s*)?\])?", name.strip())
         if not match:
             raise HeadworkError(f"'{name[:40]}' is not a name; write Q, Q_2, Q[2] or scores_1[3,1]")
-        first = self.problem.notation.first_index
-        role, head = role_and_head(match[1], first)
-        steps = self._steps(role, head, name)
-        row, column = (None if text is None else int(text) - first for text in match.groups()[1:])
+        row, column = (None if text is None else int(text) - self._first for text in match.groups()[1:])
+        if row is None and (printed := self._printed_place(match[1])):
+            return [printed]
+        try:
+            steps = self._steps(*role_and_head(match[1], self._first), name)
+        except HeadworkError as error:
+            if not (steps := self._printed(match[1])):
+                meant = did_you_mean(match[1], {str(self.problem.notation.of(step)) for step in self.steps.values()})
+                raise HeadworkError(f"there is no '{match[1][:40]}'{meant}") if meant else error from None
         return [self._inside(Found(step, row, column), name) for step in steps]
+
+    def _printed(self, name: str) -> list[Step]:
+        """The steps that the page calls so: M, head_1, W_Q,1; of all heads where the name has no number."""
+        notation = self.problem.notation
+        shown = {step: str(notation.of(step)) for step in self.steps.values()}
+        found = [step for step, called in shown.items() if name in (called, called.replace(",", "_"))]
+        return found or [step for step in shown if name == str(notation.of_role(step.role))]
+
+    def _printed_place(self, name: str) -> Found | None:
+        """A row or an entry that the page has a name of its own for: q_2, z_3,1."""
+        notation = self.problem.notation
+        for step in self.steps.values():
+            rows, columns = self.shape[step][-2:]
+            for row in range(rows) if isinstance(rows, int) else ():
+                if f"{step.role}[i]" in notation.names and name == str(notation.row(step, row)):
+                    return Found(step, row)
+                for column in range(columns) if f"{step.role}[i,j]" in notation.names else ():
+                    if name == str(notation.entry(step, row, column)):
+                        return Found(step, row, column)
+        return None
 
     def _steps(self, role: str, head: int | None, name: str) -> list[Step]:
         if head is None:

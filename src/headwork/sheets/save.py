@@ -60,6 +60,8 @@ def _part(part: Part, prefix: str, first: int) -> Iterator[str]:
     yield f"label = {_text(part.label)}"
     if part.kind != "value":
         yield f"kind = {_text(part.kind)}"
+    if part.points is not None:
+        yield f"points = {number_text(part.points)}"
     for key, text in (("text", part.text), ("answer", part.answer)):
         if text:
             yield f"{key} = {_text(text)}"

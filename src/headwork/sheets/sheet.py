@@ -16,6 +16,7 @@ NUMBERS = ("value", "gradient")  # the kinds whose answers are matrices of numbe
 LOSSES = ("sum", "half-squares")
 
 PAIRS: tuple[Pairs, ...] = ("neighbours", "halves")
+DECIMALS = ("short", "always")
 SOFTMAXES = ("whole", "steps", "safe-steps")
 
 
@@ -69,6 +70,7 @@ class Part:
     variance: Real | None = None
     loss: str = ""  # of a gradient: what L is of the output; nothing where d_output is given
     rate: Real | None = None  # of a gradient: the η of one step of learning
+    points: Fraction | None = None  # what the part is worth; 1 unless given here or under [marking]
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,9 @@ class Problem:
     around: str = "none"  # what stands around attention: "residual", "post-norm", "pre-norm"
     eps: Real = Fraction(0)  # what a layer norm adds to the variance
     softmax: str = "whole"  # or taken apart into "steps", or into "safe-steps", less the row's maximum first
+    tokens: tuple[str, ...] = ()  # what the tokens are called: rows of scores and weights, and columns
+    keys: tuple[str, ...] = ()  # what the columns are called, where they are others
+    decimals: str = "short"  # or "always": 2.667, never 8/3
     places: int = 2
     notation: Notation = field(default_factory=Notation)
     columns: bool = False  # whether single rows are written as column vectors, q = Wᵀ·x

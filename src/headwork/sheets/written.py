@@ -21,6 +21,9 @@ def written_keys(problem: Problem) -> dict[str, Any]:
         "around": None if problem.around == "none" else problem.around,
         "eps": plain(problem.eps) if problem.eps else None,
         "positions": None if problem.positions is None else _angles(problem.positions),
+        "tokens": list(problem.tokens) or None,
+        "keys": list(problem.keys) or None,
+        "decimals": None if problem.decimals == "short" else problem.decimals,
     }
     return {key: value for key, value in found.items() if value is not None}
 

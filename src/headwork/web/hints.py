@@ -19,7 +19,7 @@ from headwork.render.formula import formula
 from headwork.render.html import how_html
 from headwork.render.mathml import mathml
 from headwork.sheets.ready import Ready
-from headwork.solving import Solver
+from headwork.solver import Solver
 from headwork.web.page import Page
 from headwork.working import Equation, arithmetic
 

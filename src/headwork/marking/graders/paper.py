@@ -49,7 +49,7 @@ def _handed_over(line: object) -> bool:
 
 def how_to_answer(problem: Problem) -> str:
     """How numbers are typed, and when one is right."""
-    tolerance = MarkingRules.read(problem.marking, tuple(part.label for part in problem.parts)).tolerance
+    tolerance = MarkingRules.of(problem).tolerance
     return (
         f"Give {problem.places} decimals or more, or a fraction such as 7/2; −∞ is typed -inf. "
         f"A number is right if it is {tolerance}."
