@@ -188,7 +188,8 @@ class Ready:
             steps = self._steps(*role_and_head(match[1], self._first), name)
         except HeadworkError as error:
             if not (steps := self._printed(match[1])):
-                meant = did_you_mean(match[1], {str(self.problem.notation.of(step)) for step in self.steps.values()})
+                names = {str(self.problem.notation.of(step)) for step in self.steps.values()}
+                meant = did_you_mean(match[1], names) if "unknown role" in str(error) else ""
                 raise HeadworkError(f"there is no '{match[1][:40]}'{meant}") if meant else error from None
         return [self._inside(Found(step, row, column), name) for step in steps]
 
@@ -217,8 +218,8 @@ class Ready:
             # In multi_head_blocks the role alone means the wide matrix when it is there, and the heads otherwise.
             if (role, None) in self.steps:
                 return [self.steps[role, None]]
-            if role == "output":
-                return [self.last]
+            if role == "output":  # of attention, whatever stands around it
+                return [self.last if self.problem.around == "none" else self.steps["head_output", None]]
             heads = [step for (r, h), step in self.steps.items() if r == role]
             if heads:
                 return heads

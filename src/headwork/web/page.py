@@ -21,7 +21,8 @@ from headwork.render.page import layout_of, line_blocks, names_on
 from headwork.render.prose import read_prose
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import NUMBERS, EachHead, Part, Sheet
-from headwork.solving import Solver, solve_problem
+from headwork.solver import Solver
+from headwork.solving import solve_problem
 from headwork.web.grids import grid
 from headwork.web.switches import switches
 from headwork.web.tables import Table, given_name, sheet_of
