@@ -107,7 +107,7 @@ def _picture(picture: b.Picture) -> str:
 def _heat(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return latex_picture(heat_map(heat.equation, heat.first_index))
+    return latex_picture(heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys))
 
 
 def _marked(marked: b.Marked) -> str:

@@ -8,12 +8,12 @@ from headwork.render.latex_maths import latex
 from headwork.render.svg import TINT
 
 UNIT = 0.62  # points to a unit of a drawing: so letters of 8 points fit as drawn
-WIDEST = 465.0  # points across a page
+WIDEST, HIGHEST = 465.0, 600.0  # points across a page, and down it
 
 
 def latex_picture(drawing: Drawing) -> str:
     """The drawing, in the middle of its line."""
-    unit = min(UNIT, WIDEST / drawing.width)
+    unit = min(UNIT, WIDEST / drawing.width, HIGHEST / drawing.height)
     size = r"\scriptsize" if unit > 0.9 * UNIT else r"\tiny"
     lines = [line for shape in drawing.shapes for line in _shape(shape, drawing.height, unit)]
     return (
