@@ -73,10 +73,10 @@ def plain(tex: str) -> str:
     >>> plain(r"\\frac{QK^T}{\\sqrt{d_k}}")
     '(QKᵀ)/(√(d_k))'
     """
-    return _Reader(tex).all()
+    return _Tex(tex).all()
 
 
-class _Reader:
+class _Tex:
     """From left to right; what stands in braces is read as one."""
 
     def __init__(self, tex: str) -> None:
