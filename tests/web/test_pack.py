@@ -52,9 +52,9 @@ def test_an_archive_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         out.writestr("packed_for_a_test/__init__.py", "from .part import VALUE\n")
         out.writestr("packed_for_a_test/part.py", "import json, os.path\nVALUE = 7\n")
         out.writestr("packed_for_a_test/data.toml", "a = 1")
-    content, names = package(archive.getvalue(), lines=True)
+    content, names = package(archive.getvalue())
     assert names == ["json", "os.path", "packed_for_a_test.part", "packed_for_a_test.part.VALUE"]
-    assert package(archive.getvalue(), lines=True)[0] == content, "the same sources give the same archive"
+    assert package(archive.getvalue())[0] == content, "the same sources give the same archive"
     (tmp_path / "packed.zip").write_bytes(content)
     monkeypatch.syspath_prepend(str(tmp_path / "packed.zip"))
     import packed_for_a_test  # type: ignore[import-not-found]  # made two lines above
@@ -83,7 +83,7 @@ def test_the_standard_library_is_what_python_itself_has_loaded() -> None:
         out.writestr("json/__init__.py", "")  # loaded by whoever runs this
         out.writestr("no_such_module_of_python.py", "")
     assert standard_library(archive.getvalue(), [], [])[1] == ["json/__init__.py"]
-    assert compiled(b"1", "m.py", lines=False)[4] == 1, "unchecked: nobody looks for a source"
+    assert compiled(b"1", "m.py")[4] == 1, "unchecked: nobody looks for a source"
 
 
 @pytest.fixture

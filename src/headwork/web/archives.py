@@ -55,9 +55,7 @@ Say = Callable[[str], None]
 def archives(pyodide: Path, say: Say) -> dict[str, bytes]:
     """Name → archive, compressed as the page takes it: Python's own by gzip, which a browser undoes, the rest by xz."""
     sources = {"headwork": _headwork(), "mpmath": _package("mpmath"), "sympy": _package("sympy", NOT_OF_SYMPY)}
-    wanted = {
-        name: _Job("package", name, _stored(files), {"lines": name == "headwork"}) for name, files in sources.items()
-    }
+    wanted = {name: _Job("package", name, _stored(files), {}) for name, files in sources.items()}
     _make([job for job in wanted.values() if not job.made()], pyodide, say)
     library = (pyodide / "python_stdlib.zip").read_bytes()
     imported = {name for job in wanted.values() for name in job.imports()} & _modules(library)

@@ -1,7 +1,7 @@
 """Sources in, an archive of compiled modules out. Runs inside Pyodide, for only its own Python makes its .pyc.
 
-Line tables are flattened (every instruction is on its function's first line) where nobody will read them: they are half
-of what is left of a module after compression.
+Line tables are flattened (every instruction is on its function's first line), for nobody reads them in a page: they are
+half of what is left of a module after compression.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def flat(code: CodeType) -> CodeType:
     return code.replace(co_linetable=table, co_consts=inner)
 
 
-def compiled(source: bytes, name: str, lines: bool) -> bytes:
+def compiled(source: bytes, name: str) -> bytes:
     """A .pyc that Python takes as it is, without looking for its source."""
     from importlib._bootstrap_external import _code_to_hash_pyc  # type: ignore[attr-defined]  # py_compile's own way
 
     code = compile(source, name, "exec", dont_inherit=True, optimize=2)
-    return bytes(_code_to_hash_pyc(code if lines else flat(code), bytes(8), checked=False))
+    return bytes(_code_to_hash_pyc(flat(code), bytes(8), checked=False))
 
 
-def packed(files: Iterable[tuple[str, bytes]], lines: bool) -> bytes:
+def packed(files: Iterable[tuple[str, bytes]]) -> bytes:
     """An archive of the files, modules compiled; stored, for what compresses it whole does it better."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as out:
         for name, content in sorted(files):
             module = name.endswith(".py")
             entry = zipfile.ZipInfo(f"{name}c" if module else name, EPOCH)
-            out.writestr(entry, compiled(content, name, lines) if module else content)
+            out.writestr(entry, compiled(content, name) if module else content)
     return archive.getvalue()
 
 
@@ -88,10 +88,10 @@ def contents(archive: bytes) -> dict[str, bytes]:
         return {name: source.read(name) for name in source.namelist() if not name.endswith("/")}
 
 
-def package(archive: bytes, lines: bool) -> tuple[bytes, list[str]]:
+def package(archive: bytes) -> tuple[bytes, list[str]]:
     """A package's archive, and what it imports."""
     files = contents(archive)
-    return packed(files.items(), lines), imports_of(files.items())
+    return packed(files.items()), imports_of(files.items())
 
 
 def standard_library(archive: bytes, roots: Iterable[str], left_out: Iterable[str]) -> tuple[bytes, list[str]]:
@@ -100,4 +100,4 @@ def standard_library(archive: bytes, roots: Iterable[str], left_out: Iterable[st
 
     library = {name: source for name, source in contents(archive).items() if name.endswith(".py")}
     kept = needed(library, [*roots, *sys.modules], left_out)
-    return packed(kept.items(), lines=False), sorted(kept)
+    return packed(kept.items()), sorted(kept)
