@@ -11,7 +11,7 @@ from torch.nn.attention import current_flash_attention_impl
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from headwork.errors import HeadworkError
-from headwork.torch import replace, restore, use
+from headwork.torch import replace, restore, scaled_dot_product_attention, use
 
 
 @pytest.fixture
@@ -166,3 +166,22 @@ def test_one_openmp_pool_is_shared_with_torch() -> None:
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "1"
+
+
+def test_dropout_runs_on_the_kernel_and_the_rest_is_counted_with_its_reason() -> None:
+    x = torch.randn(2, 4, 16, 8, requires_grad=True)
+    with use() as ran:
+        torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.2).sum().backward()
+        torch.nn.functional.scaled_dot_product_attention(x[0, 0], x[0, 0], x[0, 0])
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.2)
+    assert x.grad is not None
+    assert ran.on_kernel() == 1
+    assert ran.elsewhere() == 2
+    torch.manual_seed(0)
+    with use():
+        below = torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.2)
+    torch.manual_seed(0)
+    assert torch.equal(below, scaled_dot_product_attention(x, x, x, dropout_p=0.2))
+    torch.manual_seed(0)
+    assert not torch.equal(below, torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.2))

@@ -1,5 +1,7 @@
 """`MultiheadAttention`: torch's layer, with our attention in it."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, pad
@@ -26,6 +28,17 @@ class MultiheadAttention(nn.MultiheadAttention):
     tensor(True)
     """
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # In evaluation nn.TransformerEncoderLayer would work attention out itself, with this layer's parameters and
+        # without calling it, where this says that one product can give all three projections.
+        self._qkv_same_embed_dim = False
+
+    def _reset_parameters(self) -> None:
+        self._qkv_same_embed_dim = self.in_proj_weight is not None
+        super()._reset_parameters()
+        self._qkv_same_embed_dim = False
+
     def forward(
         self,
         query: Tensor,
@@ -43,9 +56,13 @@ class MultiheadAttention(nn.MultiheadAttention):
         batch; key and value alike. Weights (batch, tokens, keys), or (batch, heads, tokens, keys) if not averaged.
         """
         if query.is_nested or key.is_nested or value.is_nested:
-            return super().forward(
-                query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
-            )
+            self._qkv_same_embed_dim = self.in_proj_weight is not None
+            try:
+                return super().forward(
+                    query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
+                )
+            finally:
+                self._qkv_same_embed_dim = False
         if is_causal and attn_mask is None:
             raise HeadworkError(
                 "is_causal says that attn_mask is the causal one, and there is no attn_mask: give "

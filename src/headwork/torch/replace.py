@@ -1,7 +1,8 @@
 """`use` puts our kernel below torch's own `scaled_dot_product_attention`; `restore` takes it out again.
 
-torch has a registry of implementations of fused attention. Ours registers for the two operators that its function
-calls on the CPU, forward and backward: models that call torch's function run on our kernel, without a change to them.
+torch has a registry of implementations of fused attention. Ours registers for the operators that its function calls on
+the CPU, forward, backward and, for dropout, written out: models that call torch's function run on our kernel, without a
+change to them.
 """
 
 import warnings
@@ -13,13 +14,15 @@ from torch.nn import attention as registry
 
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
+from headwork.torch.attention import scaled_dot_product_attention
 from headwork.torch.calls import Biases, accumulator, backward_into, forward_into, plain
-from headwork.torch.path import Path
+from headwork.torch.path import Path, choose
 from headwork.torch.report import Report, count, listening
 
 NAME = "headwork"
 BELOW = Path("kernel", "below torch's function")
 OPERATOR = "_scaled_dot_product_flash_attention_for_cpu"
+MATHS = torch.ops.aten._scaled_dot_product_attention_math.default
 TOKENS_FIRST = (0, 2, 1, 3)  # torch lays what these operators return out so, and its compiler relies on it
 
 
@@ -66,23 +69,56 @@ def backward(
     return dq, dk, dv
 
 
+def written_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """torch calls this for all that it has no fused kernel for: what it has none for because of dropout is ours.
+
+    Not where the caller has switched fused kernels off. The second result, which torch's function drops, is empty.
+    """
+    way = None
+    if dropout_p and dropout_mask is None and torch.backends.cuda.flash_sdp_enabled():
+        way = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if way is None or way.way == "torch":
+        count("use", way or Path("torch", "torch has no fused kernel for it, and no dropout is asked for"))
+        given = (query, key, value, attn_mask, dropout_p, is_causal, dropout_mask)
+        found: tuple[Tensor, Tensor] = MATHS.decompose(*given, scale=scale, enable_gqa=enable_gqa)
+        return found
+    out = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    return out, query.new_empty(0)
+
+
 def factor(query: Tensor, scale: float | None) -> float:
     return query.size(-1) ** -0.5 if scale is None else scale
 
 
 class Registered:
-    """The two operators, ours until `remove`."""
+    """The operators, ours until `remove`."""
 
     def __init__(self) -> None:
-        self.library = torch.library.Library("aten", "IMPL", "CPU")
+        # What torch writes out has no kernel of its own for the CPU: ours stands where gradients are recorded, too.
+        keys = ("CPU", "AutogradCPU")
+        self.libraries = [torch.library.Library("aten", "IMPL", key) for key in keys]
         with warnings.catch_warnings():
             # torch warns that a kernel is being replaced, which is what the caller has asked for.
             warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
-            self.library.impl(OPERATOR, forward, allow_override=True)
-            self.library.impl(f"{OPERATOR}_backward", backward, allow_override=True)
+            self.libraries[0].impl(OPERATOR, forward, allow_override=True)
+            self.libraries[0].impl(f"{OPERATOR}_backward", backward, allow_override=True)
+            for library in self.libraries:
+                library.impl(MATHS.name(), written_out, allow_override=True)
 
     def remove(self) -> None:
-        self.library._destroy()
+        for library in self.libraries:
+            library._destroy()
 
 
 class Use(Report):
