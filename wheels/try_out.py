@@ -82,7 +82,7 @@ def debian_root(place: Place) -> Path:
         ROOTS.mkdir(parents=True, exist_ok=True)
         # A mirror's copy of a release in the making may be older than the date until which it was said to be valid.
         options = ("--mode=root", "--variant=extract", '--aptopt=Acquire::Check-Valid-Until "false"')
-        packages = "--include=python3,python3-venv,libc-bin,coreutils,dash,base-files,libgcc-s1"
+        packages = "--include=python3,python3-venv,libc-bin,coreutils,dash,base-files,libgcc-s1,libstdc++6"
         run("mmdebstrap", *options, f"--arch={ARM[place.machine]}", packages, place.debian, root)
     return root
 
