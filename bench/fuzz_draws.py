@@ -119,7 +119,8 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Mapping[str, Any]]], str]] = {
 
 # Command lines.
 
-LEFT_OUT = ("bench", "inspect")  # which time the machine, and run somebody's code in a process of its own
+# Which time the machine, run somebody's code or model, fetch a package, and serve until they are stopped.
+LEFT_OUT = ("bench", "inspect", "look", "site", "open")
 _ALL: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]  # a group has them
 COMMANDS = {name: command for name, command in _ALL.items() if name not in LEFT_OUT}
 
