@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -117,6 +119,27 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Mapping[str, Any]]], str]] = {
     ".ipynb": answers_notebook,
 }
 
+# Links that the bench hands in.
+
+
+def link(draw: Random, temper: str) -> Case:
+    """The answers of a case, deflated behind `#answers=`; hostile ones cut, turned or grown."""
+    table = sheet_table(draw, False)
+    number = draw.choice(EXTREME) if temper == "extreme" else small
+    found = {part["label"]: {key: answer(draw, temper, number) for key in part["find"]} for part in table["part"]}
+    told: Any = {"student": name(draw) if temper == "hostile" else "Ada", "answers": found}
+    if temper == "hostile" and draw.random() < 0.4:
+        told = draw.choice([[], 3, {"answers": junk(draw)}, {"answers": {"a": [[[1]]]}, "score": 100}, "x" * 10**6])
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(json.dumps(told).encode("utf-8", "replace")) + packer.flush()
+    if temper == "hostile" and draw.random() < 0.4:
+        packed = draw.choice([packed[: len(packed) // 2], packed[::-1], b"", draw.randbytes(40)])
+    text = urlsafe_b64encode(packed).decode().rstrip("=")
+    ending = draw.choice(["", "&mark=100", "\u202e", "=", "#answers="]) if temper == "hostile" else ""
+    arguments = ["mark", "sheet.toml", f"https://example.org/bench/#answers={text}{ending}"]
+    return Case(arguments, {"sheet.toml": toml(table).encode("utf-8", "replace")})
+
+
 # Command lines.
 
 # Which time the machine, run somebody's code or model, fetch a package, and serve until they are stopped.
@@ -177,8 +200,13 @@ def option_value(draw: Random, temper: str, option: str) -> str:
     return str(draw.choice(words.get(option, sizes)))
 
 
-# A kind of case by its name; links to a sheet in a browser will be one more.
-KINDS: Mapping[str, Callable[[Random, str], Case]] = {"sheet": sheet, "answers": answers, "command": command}
+# A kind of case by its name.
+KINDS: Mapping[str, Callable[[Random, str], Case]] = {
+    "sheet": sheet,
+    "answers": answers,
+    "link": link,
+    "command": command,
+}
 
 
 def case(seed: int, number: int, only: str | None = None) -> tuple[str, str, Case]:

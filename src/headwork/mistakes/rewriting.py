@@ -103,3 +103,8 @@ def add_up(role: str, parts: Sequence[Step]) -> Step:
 def is_projection(step: Step) -> bool:
     """X·W for a given W."""
     return isinstance(step.op, MatMul) and step.inputs[1].role.startswith("W_")
+
+
+def masks(step: Step) -> bool:
+    """scores + mask; not where another mistake has left the mask out."""
+    return step.role == "masked" and len(step.inputs) == 2

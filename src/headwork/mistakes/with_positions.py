@@ -7,7 +7,7 @@ from functools import partial
 from headwork.graph import Last, Step
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import LaterColumn, shapes
-from headwork.mistakes.rewriting import Edit, mistake, mistake_with_ways, relabelled
+from headwork.mistakes.rewriting import Edit, masks, mistake, mistake_with_ways, relabelled
 from headwork.ops import Add, Rotate, Softcap, Stack, Subtract
 
 # The cache.
@@ -52,7 +52,7 @@ def causal_top_left(step: Step) -> Step | None:
     >>> compare("causal-top-left", "masked", Q=[[0], [0]], K=zero, V=zero, mask="causal")
     right [[0, 0, -inf], [0, 0, 0]], mistaken [[0, -inf, -inf], [0, 0, -inf]]
     """
-    if step.role != "masked" or len(step.inputs) != 2:  # another mistake may have left the mask out
+    if not masks(step):
         return None
     scores, mask = step.inputs
     rows, columns = shapes(mask)[mask][-2:]
@@ -173,7 +173,7 @@ def softcap_after_mask(step: Step) -> Step | None:
     >>> compare("softcap-after-mask", "masked", Q=[[0]], K=[[1], [1]], V=[[1], [1]], mask=see, softcap=2)
     right [[0, -inf]], mistaken [[0, -2]]
     """
-    if step.role != "masked" or not isinstance(step.inputs[0].op, Softcap):
+    if not masks(step) or not isinstance(step.inputs[0].op, Softcap):
         return None
     capped, mask = step.inputs
     first = Step(Add(), (capped.inputs[0], mask), "masked_first", step.head)

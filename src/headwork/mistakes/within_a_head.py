@@ -7,7 +7,7 @@ from typing import Literal
 from headwork.graph import Last, Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import HideOthers, LaterRow, LessMaximum, Share, ZeroHidden, shapes
-from headwork.mistakes.rewriting import Edit, in_all_or_one_head, mistake, mistake_with_ways, relabelled
+from headwork.mistakes.rewriting import Edit, in_all_or_one_head, masks, mistake, mistake_with_ways, relabelled
 from headwork.ops import Divide, Exp, Given, Root, Size, Softmax, Sums, Transpose
 
 # The scale.
@@ -169,7 +169,7 @@ def mask_after_softmax(step: Step) -> Step | None:
     >>> compare("mask-after-softmax", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
     right [[1, 0], [0.5, 0.5]], mistaken [[0.5, 0], [0.5, 0.5]]
     """
-    if not isinstance(step.op, Softmax | Share) or step.inputs[0].role != "masked":
+    if not isinstance(step.op, Softmax | Share) or not masks(step.inputs[0]):
         return None
     scores, mask = step.inputs[0].inputs
     before = Step(step.op, (scores,), "weights_before_mask", step.head)
@@ -184,7 +184,7 @@ def mask_flipped(step: Step) -> Step | None:
     >>> compare("mask-flipped", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
     right [[1, 0], [0.5, 0.5]], mistaken [[0.5, 0.5], [0, 1]]
     """
-    if step.role != "masked":
+    if not masks(step):
         return None
     scores, mask = step.inputs
     rows, columns = shapes(mask)[mask][-2:]
@@ -201,7 +201,7 @@ def mask_inverted(step: Step) -> Step | None:
     >>> compare("mask-inverted", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
     right [[1, 0], [0, 1]], mistaken [[0, 1], [1, 0]]
     """
-    return Step(HideOthers(), step.inputs, step.role, step.head) if step.role == "masked" else None
+    return Step(HideOthers(), step.inputs, step.role, step.head) if masks(step) else None
 
 
 @mistake_with_ways("mask-off-by-one", "The mask looks one token off: token i reads itself and all before it.")
@@ -215,7 +215,7 @@ def mask_off_by_one(last: Last) -> Iterable[Edit]:
     for by in (1, -1):
 
         def edit(step: Step, by: int = by) -> Step | None:
-            if step.role != "masked":
+            if not masks(step):
                 return None
             scores, mask = step.inputs
             rows, columns = shapes(mask)[mask][-2:]
@@ -234,7 +234,7 @@ def mask_too_weak(step: Step) -> Step | None:
     >>> compare("mask-too-weak", "weights", Q=[[1], [1]], K=[[0], [2]], V=[[1], [1]], mask=see)
     right [[1, 0], [0.1192, 0.8808]], mistaken [[0.5, 0.5], [0.1192, 0.8808]]
     """
-    return Step(ZeroHidden(), step.inputs, step.role, step.head) if step.role == "masked" else None
+    return Step(ZeroHidden(), step.inputs, step.role, step.head) if masks(step) else None
 
 
 @mistake("forgot-mask", "The mask looks left out: hidden keys must get no weight.")
@@ -245,7 +245,7 @@ def forgot_mask(step: Step) -> Step | None:
     >>> compare("forgot-mask", "weights", Q=[[0], [0]], K=[[0], [0]], V=[[1], [1]], mask=see)
     right [[1, 0], [0.5, 0.5]], mistaken [[0.5, 0.5], [0.5, 0.5]]
     """
-    return relabelled(step.inputs[0], step) if step.role == "masked" else None
+    return relabelled(step.inputs[0], step) if masks(step) else None
 
 
 # Queries and keys.
