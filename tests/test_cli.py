@@ -65,6 +65,7 @@ def test_other_pages() -> None:
     )
     matches(run("moments", "--mean", "0", "--variance", "1").stdout, "moments.txt")
     matches(run("prove").stdout, "prove.txt")
+    matches(run("prove", "--entries").stdout, "prove-entries.txt")
     matches(run("sheets").stdout, "sheets.txt")
     matches(run("solve", "two-heads", "--part", "c", "--exact").stdout, "exact.txt")
 

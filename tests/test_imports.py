@@ -24,6 +24,7 @@ ORDER = [
         "why_scale",
         "sheets",
         "proofs",
+        "arguments",
         "claims",
         "working",
         "solver",

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from headwork.arguments import (
+    blocks_argument,
+    blockwise_argument,
+    entry_argument,
+    gradient_argument,
+    row_argument,
+    shift_argument,
+)
 from headwork.errors import HeadworkError
 from headwork.formulas import blockwise, cut, given, product, scaled_dot_product, softmax, transposed, unfolded
 from headwork.graph import Step
 from headwork.maths import Letter, Prose, between, listed
 from headwork.notation import PLAIN, Notation
 from headwork.ops import Add, Join, Split, Transpose
-from headwork.proofs import Equality, Lemma, Proof, equal, prove
+from headwork.proofs import Equality, Lemma, Proof, Short, equal, prove
 from headwork.readings.gradients import gradients
 from headwork.readings.symbols import symbols
 
@@ -90,57 +99,79 @@ def _stacked(rows: Sequence[Step], role: str) -> Step:
 CLAIMS = ("scores[i,j]", "head_output[i]", "shift", "blockwise", "gradient")
 
 
-def claim(find: Sequence[str], ready: Ready, notation: Notation) -> list[tuple[Prose, Proof]]:
+def claim(find: Sequence[str], ready: Ready, notation: Notation, *, entries: bool = False) -> list[tuple[Prose, Proof]]:
     """The claims that a part's names stand for, each with its proof.
 
     "scores[i,j]": an entry of Q·Kᵀ is a row of Q times a row of K. "head_output[i]": a row of A·V is a weighted sum.
     "shift": a number taken off a row of scores changes no weight. "blockwise": blocks of keys give what all give at
     once. "gradient": what the softmax passes back.
-    Roles: multi_head and multi_head_blocks agree in them.
+    Roles: multi_head and multi_head_blocks agree in them. With `entries` every proof is written out entry by entry.
     """
     sizes = ready.sizes
     tokens, keys, d_k, d_v = (_small(size) for size in (sizes.tokens, sizes.keys, sizes.d_k, sizes.d_v))
     claims: list[tuple[Prose, Proof]] = []
     Q, K, V = (notation.of_role(role) for role in ("Q", "K", "V"))
     i, j = Letter("i"), Letter("j")
-    roles = [name for name in find if name not in CLAIMS]
+    text: Prose
     for name in find:
         if name == "scores[i,j]":
             proof = prove(*entry_claim(tokens, keys, d_k), notation=notation)
-            scores = between((Q.maths, K.flipped().maths), "·")
-            where = ("Entry (", i, ", ", j, ") of ", scores)
-            claims.append(((*where, " is row ", i, " of ", Q.maths, " times row ", j, " of ", K.maths, "."), proof))
+            where = ("Entry (", i, ", ", j, ") of ", between((Q.maths, K.flipped().maths), "·"))
+            text = (*where, " is row ", i, " of ", Q.maths, " times row ", j, " of ", K.maths, ".")
         elif name == "head_output[i]":
             proof = prove(*row_claim(tokens, keys, d_v), notation=notation)
-            summed = (
-                "Row ",
-                i,
-                " of the weights times ",
-                V.maths,
-                " is the sum of the rows of ",
-                V.maths,
-                ", weighted.",
-            )
-            claims.append((summed, proof))
+            summed = (" is the sum of the rows of ", V.maths, ", weighted.")
+            text = ("Row ", i, " of the weights times ", V.maths, *summed)
         elif name == "shift":
             proof = prove(*shift_claim(tokens, keys), notation=notation)
-            no_change = "Taking the same number off every score of a row, such as the largest, changes no weight."
-            claims.append(((no_change,), proof))
+            text = ("Taking the same number off every score of a row, such as the largest, changes no weight.",)
         elif name == "blockwise":
             proof = prove(*blockwise_claim(min(tokens, 2), min(keys, 3)), notation=notation)
-            claims.append((("Block after block, corrected, gives what all keys at once give.",), proof))
+            text = ("Block after block, corrected, gives what all keys at once give.",)
         elif name == "gradient":
             proof = prove_softmax_gradient(1, min(keys, 3), notation)
-            claims.append((("The softmax passes back P∘(dP − D), where D is the row sum of P∘dP.",), proof))
+            text = ("The softmax passes back P∘(dP − D), where D is the row sum of P∘dP.",)
         elif "[" in name:
             raise HeadworkError(f"nothing is known to prove about '{name}'; try {', '.join(CLAIMS)} or a role")
-    if roles:
-        heads = sizes.heads if isinstance(sizes.heads, int) and sizes.heads > 1 else 2
-        same = listed(notation.of_role(role).maths for role in roles)
-        text = ("One wide projection, split, and a projection for every head give the same ", *same, ".")
-        last = () if "output" in roles else roles
-        claims.append((text, prove("multi_head", "multi_head_blocks", roles=last, notation=notation, heads=heads)))
+        else:
+            continue
+        claims.append((text, proof if entries else in_names(proof, name, notation)))
+    if roles := [name for name in find if name not in CLAIMS]:
+        claims.append(_block_split(roles, sizes.heads, notation, entries))
     return claims
+
+
+def _block_split(roles: Sequence[str], heads: Any, notation: Notation, entries: bool) -> tuple[Prose, Proof]:
+    heads = heads if isinstance(heads, int) and heads > 1 else 2
+    same = listed(notation.of_role(role).maths for role in roles)
+    text = ("One wide projection, split, and a projection for every head give the same ", *same, ".")
+    tried = heads if entries else min(heads, 3)  # the argument in names is the same for any number of heads
+    last = () if "output" in roles else roles
+    proof = prove("multi_head", "multi_head_blocks", roles=last, notation=notation, heads=tried)
+    if tried < heads and last:
+        proof = replace(proof, claimed=tuple(map(notation.of_role, roles)))
+    return text, proof if entries else blocks_in_names(proof, roles, notation, heads)
+
+
+def blocks_in_names(
+    proof: Proof, roles: Sequence[str] = ("output",), notation: Notation = PLAIN, heads: int | None = None
+) -> Proof:
+    """The proof of the block split as a block identity; for any number of heads if none is told."""
+    return replace(proof, short=blocks_argument(roles, notation, heads)) if proof else proof
+
+
+def in_names(proof: Proof, name: str, notation: Notation = PLAIN) -> Proof:
+    """The proof of one of the `CLAIMS`, with the argument that a lecturer would write."""
+    return replace(proof, short=_ARGUMENTS[name](notation)) if proof else proof
+
+
+_ARGUMENTS: Mapping[str, Callable[[Notation], Short]] = {
+    "scores[i,j]": entry_argument,
+    "head_output[i]": row_argument,
+    "shift": lambda notation: shift_argument(),
+    "blockwise": lambda notation: blockwise_argument(),
+    "gradient": lambda notation: gradient_argument(),
+}
 
 
 def _small(size: Any) -> int:

@@ -130,6 +130,15 @@ Prose = tuple[str | Maths, ...]  # a sentence: plain text, with formulas in it
 MINUS, TRANSPOSED, BLANK = Sign("−"), Words("T"), Words("____")
 
 
+@dataclass(frozen=True)
+class Statement:
+    """One line of a derivation: left = right, because. Without a left it goes on from the line above."""
+
+    left: Maths | None
+    right: Maths
+    because: Prose = ()
+
+
 def row(*items: Maths) -> Maths:
     """Nodes side by side; one alone is itself."""
     return items[0] if len(items) == 1 else Row(items)

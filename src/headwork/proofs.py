@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpmath
 import sympy
@@ -17,14 +17,12 @@ import sympy
 from headwork.errors import HeadworkError
 from headwork.formulas import Formula, Projection, cut, formula_named, given
 from headwork.graph import Step, in_order, read
+from headwork.maths import Prose, Statement
 from headwork.notation import PLAIN, Name, Notation
 from headwork.ops import Given, Join, Transpose
 from headwork.readings.counts import counts, total
 from headwork.readings.shapes import shapes
 from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named
-
-if TYPE_CHECKING:
-    pass
 
 MOST_PRODUCTS = 4000
 LONGEST = 200  # symbols and numbers of an expression that is still read
@@ -65,11 +63,24 @@ class Lemma:
 
 
 @dataclass(frozen=True)
+class Short:
+    """The argument in names, for any sizes: what its letters stand for, its lines, and what follows from them."""
+
+    where: Prose
+    lines: tuple[Statement, ...]
+    then: Prose = ()
+
+
+@dataclass(frozen=True)
 class Proof:
-    """The argument: lemmas in order, and the names of the steps that were claimed to agree."""
+    """The argument: lemmas in order, and the names of the steps that were claimed to agree.
+
+    Where there is a `short` one, a page shows that instead, and the lemmas are what it was checked by.
+    """
 
     lemmas: tuple[Lemma, ...]
     claimed: tuple[Name, ...]
+    short: Short | None = None
 
     @property
     def holds(self) -> bool:
@@ -108,7 +119,7 @@ def prove(
     True
     """
     if isinstance(left, str) or isinstance(right, str):
-        left, right = _named_pair(left, right, heads, tokens, d_model or 2 * heads)
+        left, right = named_pair(left, right, heads, tokens, d_model or 2 * heads)
     products = sum(total(side, counts(side)).multiplications for side in (left, right))
     if products > MOST_PRODUCTS:
         raise HeadworkError(
@@ -217,7 +228,8 @@ _VALUES = {
 }
 
 
-def _named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_model: int) -> tuple[Step, Step]:
+def named_pair(left: Step | str, right: Step | str, heads: int, tokens: int, d_model: int) -> tuple[Step, Step]:
+    """Two formulas by name, on the same inputs."""
     if not isinstance(left, str) or not isinstance(right, str):
         raise HeadworkError("give two formula names or two graphs, not one of each")
     one, other = formula_named(left), formula_named(right)

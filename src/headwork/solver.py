@@ -267,7 +267,8 @@ class Solver:
     def proofs(self, part: Part) -> list[w.Line]:
         from headwork.claims import claim
 
-        return [w.Argument(text, proof) for text, proof in claim(part.find, self.ready, self.notation)]
+        claims = claim(part.find, self.ready, self.notation, entries=part.entries)
+        return [w.Argument(text, proof) for text, proof in claims]
 
 
 def _block(step: Step) -> int:

@@ -11,7 +11,7 @@ import sympy
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError
-from headwork.maths import MINUS, Above, Letter, Maths, Number, Prose, Ratio, Row, Sign, Words, between, bracketed
+from headwork.maths import MINUS, Above, Letter, Maths, Number, Ratio, Row, Sign, Statement, Words, between, bracketed
 from headwork.notation import Name
 from headwork.numbers.surd import Real
 from headwork.readings.algebra import algebra
@@ -19,15 +19,6 @@ from headwork.readings.floats import Floats, softmax_row
 from headwork.readings.moments import moments
 
 WIDTHS = (4, 64, 1024)
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One line of a derivation: left = right, because."""
-
-    left: Maths
-    right: Maths
-    because: Prose = ()
 
 
 @dataclass(frozen=True)

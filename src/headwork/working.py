@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
 from headwork.graph import Head, Step
-from headwork.maths import Holds, Prose
+from headwork.maths import Holds, Prose, Statement
 from headwork.notation import Name, Notation, is_vector
 from headwork.ops import MatMul, Shape
 from headwork.readings.exact import Entry, Hidden, Matrix
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headwork.readings.counts import Convention, Count
     from headwork.readings.entries import Origin, Place, Terms
     from headwork.readings.moments import Moments
-    from headwork.why_scale import Sample, Statement
+    from headwork.why_scale import Sample
 
 
 class Shown:
@@ -233,7 +233,7 @@ class Samples(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Argument(Shown):
-    """A proof, entry by entry."""
+    """A claim and its proof."""
 
     claim: Prose
     proof: Proof

@@ -83,12 +83,21 @@ def prove(
     heads: Annotated[int, typer.Option(min=1, max=16)] = 2,
     tokens: Annotated[int, typer.Option(min=1, max=8)] = 2,
     d_model: Annotated[int | None, typer.Option(min=1, max=64, help="2·heads unless given.")] = None,
+    entries: Annotated[bool, typer.Option("--entries", help="Write the proof out, entry by entry.")] = False,
 ) -> None:
     """Prove that two formulas agree, or show where they differ."""
     if sheet is not None:
-        _show_sheet(context, "prove", own_parts=True)
+        _show_sheet(context, "prove", "entries", own_parts=True)
         return
-    from headwork.claims import blockwise_claim, entry_claim, prove_softmax_gradient, row_claim, shift_claim
+    from headwork.claims import (
+        blocks_in_names,
+        blockwise_claim,
+        entry_claim,
+        in_names,
+        prove_softmax_gradient,
+        row_claim,
+        shift_claim,
+    )
     from headwork.proofs import prove as compare
 
     claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim, "blockwise": blockwise_claim}
@@ -104,6 +113,10 @@ def prove(
         proof = compare(left, right, heads=heads, tokens=tokens, d_model=d_model)
     else:
         raise HeadworkError(f"there is no claim '{claim}'; choose blocks, {', '.join(claims)} or gradient")
+    if not entries and claim != "blocks":
+        proof = in_names(proof, {"entry": "scores[i,j]", "row": "head_output[i]"}.get(claim, claim))
+    elif not entries and {left, right} == {"multi_head", "multi_head_blocks"}:
+        proof = blocks_in_names(proof)
     typer.echo(str(proof))
     if not proof:
         raise typer.Exit(1)
@@ -149,9 +162,12 @@ def moments(
     show_lines(*lines)
 
 
-def _show_sheet(context: typer.Context, kind: str, own_parts: bool = False) -> None:
-    """A sheet's problems read in one way: their own parts of that kind, or one part for all of their steps."""
-    options.refuse_beside_sheet(context)
+def _show_sheet(context: typer.Context, kind: str, *flags: str, own_parts: bool = False) -> None:
+    """A sheet's problems read in one way: their own parts of that kind, or one part for all of their steps.
+
+    `flags` are options that are keys of a part, and stand for the sheet's own where they are given.
+    """
+    options.refuse_beside_sheet(context, *flags)
     import dataclasses
 
     from headwork.render.text import working_pieces
@@ -163,6 +179,8 @@ def _show_sheet(context: typer.Context, kind: str, own_parts: bool = False) -> N
     problems = []
     for problem in loaded.problems:
         parts = tuple(p for p in problem.parts if p.kind == kind) if own_parts else (Part(label="", kind=kind),)
+        told: dict[str, Any] = {flag: True for flag in flags if context.params[flag]}
+        parts = tuple(dataclasses.replace(part, **told) for part in parts)
         if parts:
             problems.append(dataclasses.replace(problem, parts=parts))
     if not problems:

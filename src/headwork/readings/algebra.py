@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwork import maths as m
@@ -31,13 +32,17 @@ def algebra(expression: Expr | int) -> m.Maths:
 
     expression = sympy.sympify(expression)  # an int or an expression of ours, never text
     if expression.is_Add:
-        return m.signed_sum(map(algebra, sorted(expression.args, key=_term_order)))
+        return m.signed_sum(map(algebra, _in_order(expression.args)))
     if expression.is_Mul:
         return _product(expression)
     if expression.is_Pow:
         return _power(expression)
     if isinstance(expression, sympy.exp):
         return m.power_of_e(algebra(expression.args[0]))
+    if isinstance(expression, sympy.Sum):
+        return _sum_over(expression)
+    if isinstance(expression, sympy.Indexed):
+        return Name.read(str(expression.base)).with_subscripts(*expression.indices).maths
     if isinstance(expression, sympy.Max):
         return m.applied("max", m.between(map(algebra, sorted(expression.args, key=str)), ","))
     if expression.is_Rational:
@@ -61,6 +66,17 @@ def as_sympy(number: Real | int) -> Any:
     if isinstance(number, Surd):
         return sympy.Add(*(as_sympy(c) * sympy.sqrt(r) for r, c in number.terms.items()))
     return sympy.Rational(number.numerator, number.denominator)
+
+
+def _sum_over(expression: Any) -> m.Maths:
+    """Σ_k for the sum over all, Σ_k≤a and Σ_a<k≤b for the sum over some."""
+    index, first, last = expression.limits[0]
+    runs: list[m.Maths] = [m.Letter(str(index))]
+    if first != 1:
+        runs = [algebra(first - 1), m.Sign("<"), *runs]
+    if str(last) != "n":
+        runs += [m.Sign("≤"), algebra(last)]
+    return m.Row((m.Below(m.Sign("Σ"), m.row(*runs)), m.Words(" "), m.factor(algebra(expression.function))))
 
 
 def _product(expression: Any) -> m.Maths:
@@ -94,11 +110,23 @@ def _power(expression: Any) -> m.Maths:
 
 def _factor_order(part: Any) -> tuple[int, int, int, str]:
     """Sizes in their order, then entries as a product has them, then others by name; sums last."""
-    names = sorted(str(s) for s in part.free_symbols)
+    import sympy
+
+    entry_of = [part.base] if isinstance(part, sympy.Indexed) else part.free_symbols
+    names = sorted(map(str, entry_of))
     size = min((_ORDER.index(name) for name in names if name in _ORDER), default=len(_ORDER))
     bases = [name.partition("_")[0] for name in names]
     entry = min((_LEFT_TO_RIGHT.index(base) for base in bases if base in _LEFT_TO_RIGHT), default=99)
-    return (int(part.is_Add), size, entry, str(part))
+    return (int(part.is_Add or isinstance(part, sympy.Sum)), size, entry, str(part))
+
+
+def _in_order(terms: Sequence[Any]) -> list[Any]:
+    """By degree; but 1 − p, not −p + 1: where a minus would come first, what it is taken off comes before it."""
+    ordered = sorted(terms, key=_term_order)
+    takes_off = [term.could_extract_minus_sign() for term in ordered]
+    if not takes_off[0]:
+        return ordered
+    return [term for sign in (False, True) for term, off in zip(ordered, takes_off, strict=True) if off == sign]
 
 
 def _term_order(term: Any) -> tuple[int, str]:

@@ -11,7 +11,7 @@ import sympy
 from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Last, Rules, Step, in_order, read
-from headwork.notation import PLAIN, Notation
+from headwork.notation import PLAIN, Name, Notation
 from headwork.readings.algebra import as_sympy
 from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, sums
 
@@ -31,13 +31,17 @@ def named(step: Step, shape: ops.Shape, notation: Notation = PLAIN) -> SymbolMat
     if not all(isinstance(size, int) for size in shape):
         raise HeadworkError(f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …")
     rows, columns = shape[-2:]
-    name = notation.of(step)
-    small = dataclasses.replace(name, base=name.base[0].lower() + name.base[1:])
+    name = small(notation.of(step))
     first = notation.first_index
     return tuple(
-        tuple(sympy.Symbol(str(small.with_subscripts(i + first, j + first)), real=True) for j in range(int(columns)))
+        tuple(sympy.Symbol(str(name.with_subscripts(i + first, j + first)), real=True) for j in range(int(columns)))
         for i in range(int(rows))
     )
+
+
+def small(name: Name) -> Name:
+    """What the entries of a matrix are called: w_Q,1 of W_Q,1."""
+    return dataclasses.replace(name, base=name.base[0].lower() + name.base[1:])
 
 
 def _matmul(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix:

@@ -93,7 +93,7 @@ def _scripted(mark: str) -> Callable[[Any], str]:
     def scripted(node: m.Below | m.Above) -> str:
         base = latex(node.base)
         bare = node.base.of if isinstance(node.base, m.Named) else node.base
-        if not isinstance(bare, m.Letter | m.Number):
+        if not isinstance(bare, m.Letter | m.Number | m.Sign):
             base = f"{{{base}}}"
         return f"{base.rstrip()}{mark}{{{latex(node.script).rstrip()}}}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwork import working as w
 from headwork.inline import inline
-from headwork.maths import Maths, Number, Prose, Row, Sign, Words, between, bracketed, listed, related
+from headwork.maths import Maths, Number, Prose, Row, Sign, Statement, Words, between, bracketed, listed, related
 from headwork.notation import Name
 from headwork.numbers.text import written
 from headwork.readings.exact import Hidden, Matrix
@@ -239,9 +239,17 @@ def _argument(line: w.Argument, layout: Layout) -> Iterator[b.Block]:
 
 
 def proof_blocks(proof: Proof) -> Iterator[b.Block]:
-    """The lemmas entry by entry, and what follows from them; or the first entry where the two sides differ."""
+    """The argument in names, or the lemmas entry by entry, and what follows; or the first entry that differs."""
     from headwork.readings.algebra import algebra
 
+    if proof.holds and proof.short is not None:
+        if proof.short.where:
+            yield b.Paragraph(proof.short.where, "line")
+        yield _derivation(proof.short.lines)
+        names = listed(name.maths for name in proof.claimed)
+        rest = ", whatever the numbers and the sizes. ∎"
+        yield b.Paragraph((*proof.short.then, "So both give the same ", *names, rest), "line")
+        return
     for lemma in proof.lemmas:
         if lemma.holds:
             yield b.Paragraph((lemma.name.maths, ", entry by entry, on both sides:"), "line")
@@ -268,8 +276,8 @@ def _both_sides(entry: Equality) -> Maths:
     return between((entry.name.maths, *map(algebra, sides)), "=")
 
 
-def _derivation(line: w.Derivation) -> b.Display:
-    return b.Display(tuple(b.Aligned(s.left, (related("=", s.right),), s.because) for s in line.lines))
+def _derivation(lines: Iterable[Statement]) -> b.Display:
+    return b.Display(tuple(b.Aligned(s.left, (related("=", s.right),), s.because) for s in lines))
 
 
 LINES: Mapping[type[w.Line], Callable[[Any, Layout], Iterable[b.Block]]] = {
@@ -279,7 +287,7 @@ LINES: Mapping[type[w.Line], Callable[[Any, Layout], Iterable[b.Block]]] = {
     w.Diagram: lambda line, layout: [b.Picture(line, asked=True)],
     w.Counts: _counts,
     w.MomentsTable: _moments,
-    w.Derivation: lambda line, layout: [_derivation(line)],
+    w.Derivation: lambda line, layout: [_derivation(line.lines)],
     w.Samples: _samples,
     w.Argument: _argument,
     w.Unfilled: lambda line, layout: [unfilled_display(line)],

@@ -126,7 +126,7 @@ def _answer(line: w.Line) -> w.Line:
     if isinstance(line, w.Derivation):
         return w.Derivation(line.lines[-1:])
     if isinstance(line, w.Argument) and line.proof.holds:
-        return w.Argument(line.claim, dataclasses.replace(line.proof, lemmas=()))
+        return w.Argument(line.claim, dataclasses.replace(line.proof, lemmas=(), short=None))
     return line
 
 

@@ -39,6 +39,12 @@ def as_text(value: Any) -> str:
     return value.strip()
 
 
+def as_flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise HeadworkError(f"{shortened(value)} is neither true nor false; write one of the two, without quotes")
+    return value
+
+
 def one_of(value: Any, allowed: Any) -> str:
     if value not in tuple(allowed):
         found = "nothing" if value is None else shortened(value)

@@ -18,6 +18,7 @@ from headwork.sheets.angles import read_positions, read_rotary
 from headwork.sheets.checks import (
     LARGEST_SIDE,
     as_count,
+    as_flag,
     as_integer,
     as_matrices,
     as_number,
@@ -38,7 +39,10 @@ _PROBLEM = [
     *("positions", "around", "eps", "softmax", "blocks", "tokens", "keys", "decimals", "places", "first_index"),
     *("vectors", "notation", "given", "sizes", "marking", "part"),
 ]
-_PART = ["label", "kind", "points", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"]
+_PART = [
+    *("label", "kind", "points", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"),
+    "entries",
+]
 _SIZES = ["batch", "tokens", "past", "keys", "d_model", "d_context", "d_k", "d_v", "d_out", "d_ff", "heads", "kv_heads"]
 USUAL_ROLES = ("X", "W_Q", "W_K", "W_V", "W_O", "Q", "K", "V", "scores", "scaled", "weights", "head_output", "output")
 LONGEST_NAME = 24  # characters of a token
@@ -105,12 +109,15 @@ def _part(table: Mapping[str, Any], number: int, first: int) -> Part:
         variance=at_key("variance", as_optional_number, table.get("variance")),
         loss=at_key("loss", one_of, table["loss"], LOSSES) if "loss" in table else "",
         rate=at_key("rate", as_optional_number, table.get("rate")),
+        entries=at_key("entries", as_flag, table.get("entries", False)),
         points=at_key("points", _points, table.get("points")),
     )
     if kind in ("value", "prove", "moments") and not part.find:
         raise HeadworkError(f"key 'find' is missing; a part of kind '{kind}' needs it")
     if kind != "gradient" and (stray := [key for key in ("loss", "target", "rate") if key in table]):
         raise HeadworkError(f"key '{stray[0]}' belongs to a part of kind 'gradient', not '{kind}'")
+    if kind != "prove" and "entries" in table:
+        raise HeadworkError(f"key 'entries' belongs to a part of kind 'prove', not '{kind}'")
     if kind == "explain" and not part.answer:
         raise HeadworkError("key 'answer' is missing; a part of kind 'explain' needs it")
     return part

@@ -74,6 +74,8 @@ def _part(part: Part, prefix: str, first: int) -> Iterator[str]:
         yield f"loss = {_text(part.loss)}"
     if part.rate is not None:
         yield f"rate = {number_text(part.rate)}"
+    if part.entries:
+        yield "entries = true"
     if part.given:
         yield f"[{prefix}part.given]"
         yield from _given(part.given, first)

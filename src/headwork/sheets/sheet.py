@@ -70,6 +70,7 @@ class Part:
     variance: Real | None = None
     loss: str = ""  # of a gradient: what L is of the output; nothing where d_output is given
     rate: Real | None = None  # of a gradient: the η of one step of learning
+    entries: bool = False  # of a proof: whether it is written out entry by entry
     points: Fraction | None = None  # what the part is worth; 1 unless given here or under [marking]
 
 
