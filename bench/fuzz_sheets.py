@@ -123,7 +123,9 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
             by_certain_digits(draw, table)
     if projects and draw.random() < 0.1:
         given["X"] = [given["X"], drawn(tokens, d_model)]  # two items; a context or a cache is theirs in common
-    if FORMULAS[formula].blocks:
+    if FORMULAS[formula].blocks:  # which never has all the weights
+        for part in table["part"]:
+            part["find"] = [name for name in part["find"] if name != "weights"] or ["output"]
         table["blocks"] = draw.choice([number for number in range(1, keys + 1) if keys % number == 0])
     if formula != "dot_product" and draw.random() < 0.4:
         table["scale"] = draw.choice(["none", "sqrt(d_k)", 2, "sqrt(3)", "1e-40" if extreme else 7])

@@ -227,7 +227,7 @@ class TestAdded:
         [
             ("window = 2", "key 'window': 2 was given; write [left, right]"),
             ("window = [-2, 0]", "key 'window': [-2, 0] was given"),
-            ('bias = "alibis"', "key 'bias': 'alibis' was given; choose from alibi"),
+            ('bias = "alibis"', "key 'bias': 'alibis' was given; did you mean 'alibi'?"),
             ("bias = { alibi = [1, 2] }", "key 'bias': holds 2 slopes, but there is 1 head; give one for every head"),
             ("bias = { alibi = [] }", "key 'bias': alibi: needs a slope for every head"),
             ("bias = { relative = [[1, 2]] }", "of an odd number of biases"),

@@ -100,6 +100,7 @@ def test_only_a_sheets_prose_is_read_as_mathematics(name: str, monkeypatch: pyte
     view(table_of(sheet))
     told = [t for p in sheet.problems for t in (p.text, *(x for part in p.parts for x in (part.text, part.answer)))]
     assert read or name != "two-heads", "whose own formulas go through the reader"
+    told = [text.translate(str.maketrans("{}", "()")) for text in told]  # as brackets between dollars are read
     assert not [words for words in read if not any(words in text for text in told)]
 
 

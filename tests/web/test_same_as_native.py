@@ -12,6 +12,7 @@ import pytest
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.load import load
 from headwork.sheets.shelf import built_in
+from headwork.solving import solve
 from headwork.web.ask import answer
 from headwork.web.tables import table_of
 from tests.render.conftest import browser as browser
@@ -98,7 +99,9 @@ def test_every_built_in_sheet(page: Any) -> None:
     for name in built_in():
         table = table_of(load(name))
         requests += [{"do": "show", "table": table, "exact": exact} for exact in (False, True)]
-        requests += [{"do": "out", "table": table, "form": form} for form in ("toml", "markdown", "latex", "svg")]
+        drawn = any(problem.picture for problem in solve(name).problems)
+        forms = ("toml", "markdown", "latex", *(["svg"] if drawn else []))
+        requests += [{"do": "out", "table": table, "form": form} for form in forms]
         requests += [{"do": "mistakes", "table": table, "problem": 0}, {"do": "practice", "table": table, "worked": 1}]
         requests += [{"do": "mark", "table": table, "answers": answers(table, slip)} for slip in (2, 1000)]
     the_same(page, requests)

@@ -98,7 +98,11 @@ class Diagnosis(Variants[Floats]):
         named += slipped
         if named:
             return _without_vaguer(named)
-        if len(answer) * len(answer[0]) < 2:
+        size = len(answer), len(answer[0])
+        if size == (1, 1) or size != (
+            len(right),
+            len(right[0]),
+        ):  # one number, or of a shape that no single mistake has
             return []
         named = self.table(key, found, right, handed, 2).fitting(answer, within)
         named += table.nearly(answer, within)

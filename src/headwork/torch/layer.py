@@ -28,15 +28,12 @@ class MultiheadAttention(nn.MultiheadAttention):
     tensor(True)
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        # In evaluation nn.TransformerEncoderLayer would work attention out itself, with this layer's parameters and
-        # without calling it, where this says that one product can give all three projections.
-        self._qkv_same_embed_dim = False
-
     def _reset_parameters(self) -> None:
         self._qkv_same_embed_dim = self.in_proj_weight is not None
         super()._reset_parameters()
+        # The last thing that torch's constructor does. In evaluation nn.TransformerEncoderLayer would work attention out
+        # itself, with this layer's parameters and without calling it, where this says that one product can give all
+        # three projections.
         self._qkv_same_embed_dim = False
 
     def forward(
