@@ -1,7 +1,5 @@
 """`MultiheadAttention`: torch's layer, with our attention in it."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, pad
@@ -31,9 +29,9 @@ class MultiheadAttention(nn.MultiheadAttention):
     def _reset_parameters(self) -> None:
         self._qkv_same_embed_dim = self.in_proj_weight is not None
         super()._reset_parameters()
-        # The last thing that torch's constructor does. In evaluation nn.TransformerEncoderLayer would work attention out
-        # itself, with this layer's parameters and without calling it, where this says that one product can give all
-        # three projections.
+        # The last thing that torch's constructor does. In evaluation nn.TransformerEncoderLayer would work attention
+        # out itself, with this layer's parameters and without calling it, where this says that one product can give
+        # all three projections.
         self._qkv_same_embed_dim = False
 
     def forward(
