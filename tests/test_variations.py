@@ -235,12 +235,65 @@ class TestAdded:
             ("bias = [[1, 2], [3, 4]]", "bias has 2 rows, but tokens is 3"),
             ('mask = ["causal", "none"]', "key 'mask': holds 2 matrices or names, but there is 1 head"),
             ('mask = ["causal", "nonne"]', "key 'mask': head 2: 'nonne' was given"),
+            (
+                'padding = ["<pad>"]',
+                "key 'padding': hides keys by their names, and none of 3 keys have one; name them all",
+            ),
+            ('tokens = ["a", "b", "<pad>"]\npadding = ["pad"]', "'pad' is the name of no key; did you mean '<pad>'?"),
+            ('keys = ["a", "b", "c"]\npadding = ["xyz"]', "'xyz' is the name of no key; the keys are a, b, c"),
+            ('tokens = ["a", "b", "c"]\npadding = "c"', "key 'padding': must be a list of names"),
         ],
     )
     def test_what_does_not_fit_is_named(self, keys: str, message: str) -> None:
         with pytest.raises(HeadworkError) as error:
             solved("scaled_dot_product", QKV, keys)
         assert message in str(error.value)
+
+    @pytest.mark.parametrize(
+        ("keys", "hidden"),
+        [
+            ("", [[0, 1, 1], [0, 1, 1], [0, 1, 1]]),
+            ('mask = "causal"', [[0, 1, 1], [0, 1, 1], [0, 1, 1]]),
+            ("window = [1, 1]", [[0, 1, 1], [0, 1, 1], [1, 1, 1]]),
+            ("mask = [[true, true, true], [false, true, true], [true, true, true]]", [[0, 1, 1], [1, 1, 1], [0, 1, 1]]),
+        ],
+    )
+    def test_padding_is_hidden_from_everybody_by_name(self, keys: str, hidden: list[list[int]]) -> None:
+        names = 'tokens = ["hi", "<pad>", "<pad>"]\npadding = ["<pad>"]\n'
+        working = solved("scaled_dot_product", QKV, names + keys, 'find = ["weights"]')
+        added = np.where(np.array(hidden, bool), -np.inf, 0)
+        scores = Q @ K.T / np.sqrt(2) + added
+        everything = added == -np.inf
+        expected = np.where(everything.all(axis=1, keepdims=True), 0, softmax(np.where(everything, -1e9, scores)))
+        close(working["weights"], expected)
+
+    def test_padding_of_every_head_of_a_context_and_of_a_cache(self) -> None:
+        keys = 'keys = ["<pad>", "b", "c"]\npadding = ["<pad>"]\nmask = ["none", "causal"]'
+        working, _ = headed(keys)
+        assert np.isneginf(np.asarray(working["masked", 1])).tolist() == [[True, False, False]] * 3
+        assert np.isneginf(np.asarray(working["masked", 2])).tolist() == [
+            *([True, True, True], [True, False, True], [True, False, False])
+        ]
+        cached = 'tokens = ["<pad>", "b", "c"]\npadding = ["<pad>"]\nmask = "causal"'
+        working = solved("scaled_dot_product", {**QKV, "Q": Q[:1]}, cached, 'find = ["masked"]')
+        assert np.isneginf(np.asarray(working["masked"])).tolist() == [[True, False, False]]
+
+    def test_padding_of_items_that_are_not_equally_long(self) -> None:
+        """Each item has names of its own, and none may be padding of none."""
+        both = {"Q": np.stack([Q, Q]), "K": np.stack([K, K]), "V": np.stack([V, V])}
+        keys = 'tokens = [["a", "b", "<pad>"], ["c", "<pad>", "<pad>"]]\npadding = ["<pad>"]'
+        one, two = solved("scaled_dot_product", both, keys, 'find = ["masked"]').problems
+        assert np.isneginf(np.asarray(one["masked"])).tolist() == [[False, False, True]] * 3
+        assert np.isneginf(np.asarray(two["masked"])).tolist() == [[False, True, True]] * 3
+        _, full = solved(
+            "scaled_dot_product", both, keys.replace('["c", "<pad>", "<pad>"]', '["c", "d", "e"]')
+        ).problems
+        assert "mask" not in {line.role for line in full.given}
+        for wrong, message in (('["<pat>"]', "did you mean '<pad>'"), ('["xyz"]', "'xyz' is the name of no key")):
+            with pytest.raises(HeadworkError, match=message):
+                solved("scaled_dot_product", both, keys.replace('padding = ["<pad>"]', f"padding = {wrong}"))
+        with pytest.raises(HeadworkError, match="tokens names 2 items, but Q holds 3"):
+            solved("scaled_dot_product", {"Q": np.stack([Q, Q, Q]), "K": K, "V": V}, keys)
 
     def test_positions_need_one_sequence(self) -> None:
         with pytest.raises(HeadworkError, match="'window' counts positions"):
@@ -543,7 +596,11 @@ class TestPages:
         assert page.stat().st_size > 500
 
     def test_a_hidden_key_is_not_said_to_come_later_where_a_window_hides_it(self, tmp_path: Path) -> None:
-        for keys, reason in (('mask = "causal"', "comes later"), ('mask = "causal"\nwindow = [0, 0]', "may not read")):
+        for keys, reason in (
+            ('mask = "causal"', "comes later"),
+            ('mask = "causal"\nwindow = [0, 0]', "may not read"),
+            ('mask = "causal"\ntokens = ["a", "b", "c"]\npadding = ["a"]', "may not read"),
+        ):
             page = tmp_path / "page.html"
             solved("scaled_dot_product", QKV, keys).save(page)
             assert ("comes later" in page.read_text("utf-8")) == (reason == "comes later")

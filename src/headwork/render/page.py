@@ -22,7 +22,7 @@ from headwork.render.layout import Layout, numbered
 from headwork.render.matrices import columns_that_fit
 from headwork.render.pointing import pointed_at
 from headwork.render.prose import read_prose
-from headwork.sheets.sheet import Part, Problem
+from headwork.sheets.sheet import Part
 
 if TYPE_CHECKING:
     from headwork.proofs import Equality, Proof
@@ -58,12 +58,7 @@ def layout_of(worked: w.ProblemWorking, *, exact: bool = False, **how: Any) -> L
     problem = worked.problem
     style = Style(problem.places, problem.decimals == "always", exact)
     names = problem.tokens, problem.keys or problem.tokens
-    return Layout(style, notation=worked.notation, causal=_causal(problem), names=names, **how)
-
-
-def _causal(problem: Problem) -> bool:
-    """Whether a key can only be hidden because it comes later."""
-    return problem.mask == "causal" and problem.window is None
+    return Layout(style, notation=worked.notation, causal=problem.only_causal, names=names, **how)
 
 
 def problem_blocks(worked: w.ProblemWorking, layout: Layout) -> Iterator[b.Block]:

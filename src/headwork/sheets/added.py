@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from headwork.build import Sizes
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, did_you_mean
 from headwork.numbers.parse import parse_number
 from headwork.numbers.surd import Real, root
 from headwork.readings.exact import HIDDEN, Entry, Matrix, plus
@@ -107,9 +107,26 @@ def masks(problem: Problem, sizes: Sizes) -> tuple[Matrix, ...]:
     each = problem.mask if isinstance(problem.mask, EachHead) else (problem.mask,)
     if isinstance(problem.mask, EachHead):
         _check_heads("mask", len(each), sizes, "matrices or names")
-    if problem.window is None and each == ("none",):
+    if not problem.masked:
         return ()
-    return tuple(at("key 'mask'", _mask, mask, problem.window, sizes) for mask in each)
+    found = [at("key 'mask'", _mask, mask, problem.window, sizes) for mask in each]
+    padding = at("key 'padding'", _padding, problem, sizes) if problem.padding else None
+    return tuple(found if padding is None else (by_entry(plus, mask, padding) for mask in found))
+
+
+def _padding(problem: Problem, sizes: Sizes) -> Matrix:
+    """−∞ in the column of every key that goes by one of these names."""
+    names = problem.keys or problem.tokens
+    if len(names) != sizes.keys:
+        raise HeadworkError(
+            f"hides keys by their names, and {len(names) or 'none'} of {sizes.keys} keys have one; name them all, "
+            'keys = ["the", "cat", "<pad>"], or tokens = […] where these are the keys'
+        )
+    if stranger := next((name for name in problem.padding if name not in names), None):
+        known = did_you_mean(stranger, names) or f"; the keys are {', '.join(dict.fromkeys(names))}"
+        raise HeadworkError(f"'{stranger}' is the name of no key{known}")
+    row: tuple[Entry, ...] = tuple(HIDDEN if name in problem.padding else Fraction(0) for name in names)
+    return tuple(row for _ in range(sizes.tokens))
 
 
 def _mask(mask: str | Matrix, window: tuple[int, int] | None, sizes: Sizes) -> Matrix:

@@ -1,6 +1,7 @@
 """Several items in one problem: X as a list of matrices. Each is worked as a problem of its own."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from headwork.errors import HeadworkError
@@ -46,8 +47,26 @@ def items(table: Mapping[str, Any], default_title: str) -> list[Mapping[str, Any
                 "sizes": {"batch": number, **sizes} if isinstance(sizes, dict) else sizes,
                 "part": kept,
             }
-            found.append({**table, **own})
+            found.append({**table, **own, **_names(table, item, number, next(iter(lists)))})
     return found
+
+
+def _names(table: Mapping[str, Any], item: int, number: int, role: str) -> dict[str, Any]:
+    """What an item's tokens are called, where every item has names of its own; and which of them are padding there."""
+    own: dict[str, Any] = {}
+    everyone: list[Any] = []
+    for key in ("tokens", "keys"):
+        names = table.get(key)
+        if isinstance(names, list) and names and all(isinstance(each, list) for each in names):
+            if len(names) != number:
+                raise HeadworkError(f"{key} names {len(names)} items, but {role} holds {number}; give as many")
+            own[key] = names[item]
+            everyone += chain.from_iterable(names)
+    padding = table.get("padding")
+    if own and isinstance(padding, list):
+        here = own.get("keys") or own.get("tokens") or ()
+        own["padding"] = [name for name in padding if name in here or name not in everyone]
+    return own
 
 
 def _number(lists: Mapping[str, list[Any]]) -> int:

@@ -35,8 +35,20 @@ from headwork.sheets.sheet import DECIMALS, KINDS, LOSSES, SOFTMAXES, Key, Part,
 from headwork.sheets.sizes import PATTERNS, pattern
 
 _PROBLEM = [
-    *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "bias", "rotary"),
-    *("positions", "around", "eps", "softmax", "blocks", "tokens", "keys", "decimals", "places", "first_index"),
+    *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "padding", "bias"),
+    *(
+        "rotary",
+        "positions",
+        "around",
+        "eps",
+        "softmax",
+        "blocks",
+        "tokens",
+        "keys",
+        "decimals",
+        "places",
+        "first_index",
+    ),
     *("vectors", "notation", "given", "sizes", "marking", "part"),
 ]
 _PART = [
@@ -61,6 +73,7 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         scale=at_key("scale", _scale, table.get("scale"), str(table.get("formula"))),
         mask=at_key("mask", read_mask, table.get("mask", "none")),
         window=at_key("window", read_window, table.get("window")),
+        padding=at_key("padding", _token_names, table.get("padding", [])),
         bias=at_key("bias", read_bias, table.get("bias")),
         softcap=at_key("softcap", _softcap, table.get("softcap")),
         rotary=at_key("rotary", read_rotary, table.get("rotary")),

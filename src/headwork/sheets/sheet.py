@@ -87,6 +87,7 @@ class Problem:
     scale: Scale = SQRT_D_K
     mask: str | Matrix | EachHead = "none"
     window: tuple[int, int] | None = None  # how many keys to the left and to the right are read; −1 for all
+    padding: tuple[str, ...] = ()  # the names of keys that nobody reads
     bias: Bias | None = None
     softcap: Real | None = None
     rotary: Rotary | None = None
@@ -104,6 +105,15 @@ class Problem:
     given: Mapping[Key, Matrix] = field(default_factory=dict)
     sizes: Mapping[str, int | str] = field(default_factory=dict)
     marking: Mapping[str, Any] = field(default_factory=dict)  # see `headwork.marking.rules`
+
+    @property
+    def masked(self) -> bool:
+        return self.mask != "none" or self.window is not None or bool(self.padding)
+
+    @property
+    def only_causal(self) -> bool:
+        """Whether a key can only be hidden because it comes later."""
+        return self.mask == "causal" and self.window is None and not self.padding
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ def variations(problem: Problem, sizes: Sizes) -> Variations:
     bias = problem.bias
     sloped = slopes(problem, sizes)
     each = bias is not None and (len(bias.matrices) > 1 or bool(bias.relative) or bias.alibi)
-    masked = problem.mask != "none" or problem.window is not None
     if positioned and not formula_named(problem.formula).projects:
         raise HeadworkError(f"key 'positions': {problem.formula} takes no X that they could be added to; remove it")
     return Variations(
@@ -33,7 +32,7 @@ def variations(problem: Problem, sizes: Sizes) -> Variations:
         softcap=problem.softcap,
         slopes=sloped,
         bias="" if bias is None or sloped else _how(each, sizes),
-        mask=_how(isinstance(problem.mask, EachHead), sizes) if masked else "",
+        mask=_how(isinstance(problem.mask, EachHead), sizes) if problem.masked else "",
     )
 
 

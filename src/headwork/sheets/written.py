@@ -16,6 +16,7 @@ def written_keys(problem: Problem) -> dict[str, Any]:
         "softcap": None if problem.softcap is None else plain(problem.softcap),
         "mask": None if problem.mask == "none" else _mask(problem.mask),
         "window": None if problem.window is None else list(problem.window),
+        "padding": list(problem.padding) or None,
         "bias": None if problem.bias is None else _bias(problem.bias),
         "rotary": None if problem.rotary is None else _rotary(problem.rotary),
         "around": None if problem.around == "none" else problem.around,

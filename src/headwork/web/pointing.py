@@ -31,7 +31,7 @@ def entry(page: Page, block: int, row: int, column: int) -> dict[str, Any]:
     ready, problem = page.ready[number], page.sheet.problems[number]
     if not line.worked:
         return {"html": "", "from": [], "behind": []}
-    how = entry_how(line, (i, j), "", problem.notation, Style(problem.places, page.exact), problem.mask == "causal")
+    how = entry_how(line, (i, j), "", problem.notation, Style(problem.places, page.exact), problem.only_causal)
     meaning = ready.truth(part)
     made_of, behind = _behind((line.step, row, column), meaning, ready.handed_in(part))
     return {"html": how_html(how), "from": list(map(_told, made_of)), "behind": list(map(_told, behind))}
