@@ -18,6 +18,7 @@ from headwork.notation import PLAIN, Notation
 from headwork.proofs import Short
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.save import sheet_toml
+from headwork.web.tables import sheet_of, table_of
 from headwork.working import Working
 
 SHEET = """
@@ -131,6 +132,7 @@ def test_a_page_shows_the_short_proof_and_the_long_one_on_request(tmp_path: Path
     assert run(app, ["prove", str(path), "--entries"]).output.count("entry by entry") >= 6
     sheet = parse_sheet(written_out, "proofs.toml")
     assert parse_sheet(sheet_toml(sheet), "again.toml").problems == sheet.problems
+    assert sheet_of(table_of(sheet)).problems == sheet.problems  # as the bench holds it
 
 
 def test_many_heads_are_claimed_as_many_as_there_are() -> None:

@@ -14,6 +14,7 @@ from headwork.render.save import rendered
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.solving import solve
+from headwork.web.tables import sheet_of, table_of
 
 CAT = """
 title = "The cat"
@@ -105,6 +106,7 @@ def test_the_words_of_a_sheet_are_saved() -> None:
     for line in ('tokens = ["the", "cat", "sat"]', 'decimals = "always"', "points = 3", 'points = "0.5"'):
         assert line in text
     assert sheet_toml(parse_sheet(text, "again")) == text
+    assert sheet_of(table_of(SHEET)).problems == SHEET.problems  # as the bench holds it
 
 
 def test_an_entry_goes_by_the_name_that_the_page_prints() -> None:

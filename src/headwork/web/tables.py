@@ -66,7 +66,8 @@ def scale_text(problem: Problem) -> str:
 def _part_table(part: Part, first: int) -> Table:
     table: Table = {"label": part.label, "kind": part.kind, "text": part.text, "find": list(part.find)}
     table["given"] = _given_table(part.given, first)
-    numbers = (("mean", part.mean), ("variance", part.variance), ("rate", part.rate))
+    table |= {"entries": True} if part.entries else {}
+    numbers = (("mean", part.mean), ("variance", part.variance), ("rate", part.rate), ("points", part.points))
     table |= {key: real_text(number) for key, number in numbers if number is not None}
     return table | {key: text for key, text in (("answer", part.answer), ("loss", part.loss)) if text}
 
