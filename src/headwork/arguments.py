@@ -1,7 +1,8 @@
 """Proofs as a lecturer writes them: a few lines in names, for any sizes.
 
 A line is printed only if it holds: both of its sides are worked out in symbols at small sizes, and every entry of the
-one must equal that of the other. Entries and sums are SymPy's, so that what is printed is what was checked.
+one must equal that of the other. Sums and entries are printed from the expressions that are checked; names of whole
+matrices, derivatives and products that SymPy would contract are written beside them by hand.
 """
 
 from __future__ import annotations
@@ -157,7 +158,10 @@ def shift_argument() -> Short:
     below = _over_keys(sympy.exp(s[k]))
     out = sympy.exp(-off)
     apart = Ratio(between((algebra(out), algebra(sympy.exp(s[j]))), "·"), between((algebra(out), algebra(below)), "·"))
-    held = [(at(moved, {n: SIZE, j: 1}), at(out * sympy.exp(s[j]), {j: 1}) / at(out * below, {n: SIZE}))]
+    held = [
+        (at(moved, {n: SIZE, j: key}), at(out * sympy.exp(s[j]), {j: key}) / at(out * below, {n: SIZE}))
+        for key in range(1, SIZE + 1)
+    ]
     where = ("For a row ", Letter("s"), " of scores and any number ", Letter("c"), ", such as the largest of them:")
     lines = (
         line(
