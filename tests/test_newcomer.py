@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+import headwork
 from tests.engine.test_native_source import needs
 from tests.render.conftest import require
 from tests.test_docs import ELSEWHERE, ROOT, fences
@@ -45,7 +46,7 @@ def installed(folder: Path) -> Path:
     said = run([sys.executable, "-m", "pip", "install", *options, str(ROOT)], folder.parent)
     assert (folder / "bin" / "headwork").is_file(), said
     for suffix in EXTENSION_SUFFIXES:
-        for kernel in (ROOT / "src" / "headwork" / "engine").glob(f"_native{suffix}"):
+        for kernel in (Path(headwork.__file__).parent / "engine").glob(f"_native{suffix}"):
             (folder / "headwork" / "engine" / kernel.name).write_bytes(kernel.read_bytes())
     return folder
 
