@@ -75,7 +75,7 @@ def softmax(exponents: Sequence[AnyNumber | None]) -> list[AnyNumber]:
     top = largest(s for s in exponents if s is not None)
     below = [None if s is None else s - top for s in exponents]
     if not any(isinstance(s, Closed | Certain) for s in below):  # what has no closed form was the same in all of them
-        return [*closed.softmax(below)]  # type: ignore[arg-type]
+        return [*closed.softmax(below)]  # type: ignore[arg-type]  # all of them are real
     powers = [power_of_e(s) for s in below]
     whole = total(powers)
     return [quotient(power, whole) for power in powers]
