@@ -108,7 +108,12 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
         "mask": mask(draw, tokens, keys),
         "given": given,
         "part": parts(draw, projects, around if projects else "none"),
+        "decimals": draw.choice(["short", "short", "always"]),
     }
+    if draw.random() < 0.3:
+        table["tokens"] = [draw.choice(["the", "cat", "<pad>", "$x$", "ä|b", "\\a"]) for _ in range(tokens)]
+        if cross and draw.random() < 0.5:
+            table["keys"] = [f"k{number}" for number in range(keys)]
     if projects:
         table |= {"around": around}
         if around.endswith("norm") and draw.random() < 0.5:
@@ -119,8 +124,9 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
         counts = {"Q": heads, "K": kv_heads, "V": kv_heads}
         vary(draw, table, tokens, counts if FORMULAS[formula].heads == "each" else {}, drawn)
         keys = keys_of(table)
-        if not extreme:
-            by_certain_digits(draw, table)
+        by_certain_digits(draw, table)
+    if draw.random() < 0.3:
+        table["part"] += gradient_parts(draw, table, drawn)
     if projects and draw.random() < 0.1:
         given["X"] = [given["X"], drawn(tokens, d_model)]  # two items; a context or a cache is theirs in common
     if FORMULAS[formula].blocks:  # which never has all the weights
@@ -167,8 +173,7 @@ def vary(draw: Random, table: dict[str, Any], tokens: int, each: Mapping[str, in
 
 
 def by_certain_digits(draw: Random, table: dict[str, Any]) -> None:
-    """What leaves the closed forms: a softcap, other angles, sinusoids. With ordinary numbers: digits of extreme ones
-    may take longer than a case has."""
+    """What leaves the closed forms: a softcap, other angles, sinusoids."""
     if draw.random() < 0.3:
         table["softcap"] = draw.choice([1, "2.5", "sqrt(2)"])
     if "rotary" in table and draw.random() < 0.5:
@@ -218,9 +223,38 @@ def parts(draw: Random, projects: bool, around: str) -> list[dict[str, Any]]:
             + [["residual_1"]] * (around != "none")
             + [["normed_1"], ["deviation_1", "normed_1[1,1]"]] * around.endswith("norm")
         )
-        found.append(
-            {"label": label, "kind": kind, "text": "Find Q_1 = [[1, 2]] and √2.", "find": find, "answer": "Yes."}
-        )
+        text = draw.choice(["Find Q_1 = [[1, 2]] and √2.", *DOLLARS])
+        part = {"label": label, "kind": kind, "text": text, "find": find, "answer": draw.choice(["Yes.", *DOLLARS])}
+        found.append(part | draw.choice([{}, {"points": draw.choice([0, 2, "1/2", "7/3"])}]))
+    return found
+
+
+DOLLARS = (
+    "With $\\alpha = \\mathrm{softmax}(\\frac{QK^T}{\\sqrt{d_k}})$:",
+    "It costs \\$5, or $x_1^{2}$ and $ \\sum_{i=1}^n a_i $.",
+    "$$, $ and $\\frac{1}$, $\\nothing{x}$",
+)
+
+
+def gradient_parts(draw: Random, table: Mapping[str, Any], drawn: Drawing) -> list[dict[str, Any]]:
+    """One or two about gradients; the loss is one for both."""
+    given = table["given"]
+    projects = "X" in given
+    learned = [role for role in given if role[:2] in ("W_", "b_", "ga", "be")]
+    last = len(given["W_2"][0]) if "W_2" in given else 0
+    outside = table.get("around", "none") != "none"
+    rows = len(given["X"] if projects else given["Q"])
+    values = given.get("W_O") or given.get("V") or given["V_new"]
+    columns = last or len((given["X"] if outside else values)[0])
+    losses: list[dict[str, Any]] = [{"loss": "sum"}, {"loss": "half-squares", "target": drawn(rows, columns)}]
+    if not outside:
+        losses.append({"given": {"d_output": drawn(rows, columns)}})
+    loss = draw.choice(losses)
+    found = []
+    for label in "gh"[: draw.randint(1, 2)]:
+        find = draw.sample([*learned, "X", "weights"] if projects else ["Q", "V", "scores"], draw.randint(1, 2))
+        rate = {"rate": draw.choice(["1/2", "0.1", 1])} if draw.random() < 0.5 else {}
+        found.append({"label": label, "kind": "gradient", "find": draw.choice([find, find, []]), **loss, **rate})
     return found
 
 

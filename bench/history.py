@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,9 @@ def keep(folder: Path = KEPT) -> Path:
     """Time everything, and write down what came out, at which commit and on what."""
     from headwork.engine.bench import run
 
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise SystemExit(f"a full run has every peer, and here is no {', '.join(missing)}: pip install '.[bench]'")
     folder.mkdir(exist_ok=True)
     out = folder / "running.json"
     run(json_path=out)

@@ -26,7 +26,7 @@ from planting import Desk, texts
 
 from headwork.marking import pool
 from headwork.marking.answers import Answers, read_answers
-from headwork.marking.class_marker import ClassOf
+from headwork.marking.class_marker import ClassMarker, ClassOf
 from headwork.marking.marks import Marks
 from headwork.marking.spreadsheet import class_csv
 from headwork.mistakes.make import Plan, new_sheet
@@ -75,7 +75,7 @@ def memory() -> float:
 def on_jobs(sheets: ClassOf, answers: list[Answers], jobs: int) -> tuple[float, list[Marks]]:
     """Seconds for a class that is read already, starting the processes included, and its marks."""
     start = time.perf_counter()
-    marks = list(pool.marked(sheets, answers, jobs, with_working=False))
+    marks = list(pool.marked(ClassMarker(sheets), answers, jobs, with_working=False))
     return time.perf_counter() - start, marks
 
 
@@ -106,7 +106,8 @@ def class_in_one_go(sheet: Sheet, answers: list[Answers], number: int, jobs: int
         read, written = Path(folder, "answers.csv"), Path(folder, "marks.csv")
         as_csv(answers, number, read)
         start = time.perf_counter()
-        marks = pool.marked(ClassOf({"sheet": sheet_toml(sheet)}), read_answers(read, sheet), jobs, with_working=False)
+        marker = ClassMarker(ClassOf({"sheet": sheet_toml(sheet)}))
+        marks = pool.marked(marker, read_answers(read, sheet), jobs, with_working=False)
         with written.open("w", encoding="utf-8", newline="") as file:
             file.writelines(class_csv(watched(marks)))
         early, late = held

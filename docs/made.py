@@ -1,6 +1,8 @@
 """Pages and pictures that the build makes from the program itself: nothing on the site is pasted."""
 
+import logging
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 
@@ -15,9 +17,22 @@ def on_files(files: Any, config: Any) -> Any:
         "pictures/two-heads.svg": screen("solve", "two-heads", "--part", "b"),
         "pictures/why.svg": screen("moments", "--mean", "0", "--variance", "1"),
     }
-    for name, content in made.items():
+    for name, content in [*made.items(), *bench().items()]:
         files.append(File.generated(config, name, content=content))
     return files
+
+
+@cache  # `mkdocs serve` asks again with every change of a page
+def bench() -> dict[str, bytes]:
+    """The live bench as `headwork site` writes it, in a folder of its own; without Node.js a warning instead."""
+    from headwork.errors import HeadworkError
+    from headwork.web.site import site
+
+    try:
+        return {f"live/{name}": content for name, content in site().items()}
+    except HeadworkError as error:
+        logging.getLogger("mkdocs.hooks.made").warning("the site lacks the live bench: %s", error)
+        return {}
 
 
 def command_line() -> Iterator[str]:

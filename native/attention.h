@@ -11,7 +11,17 @@ extern "C" {
 
 enum { HW_BATCH_AXES = 8 };
 
-typedef enum { HW_FLOAT32, HW_FLOAT64, HW_FLOAT16, HW_BFLOAT16, HW_BOOL } hw_type;
+// Only keys and values may be of the 8-bit types.
+typedef enum {
+    HW_FLOAT32,
+    HW_FLOAT64,
+    HW_FLOAT16,
+    HW_BFLOAT16,
+    HW_BOOL,
+    HW_INT8,
+    HW_FLOAT8_E4M3,
+    HW_FLOAT8_E5M2
+} hw_type;
 
 // An array with axes (batch…, head, row, column). Strides are in bytes and may be zero or negative;
 // data need not be aligned. An absent array has no data.
@@ -33,6 +43,12 @@ typedef struct {
     int64_t batch[HW_BATCH_AXES]; // sizes of the batch axes, 1 where there is none
     int64_t heads, kv_heads, tokens, keys, d_k, d_v;
     hw_array q, k, v;
+    // Each optional, float32 (batch…, head, key): what every number of a key or a value is multiplied by.
+    hw_array k_scales, v_scales;
+    // Optional, a paged cache: key j of batch item b is row j % block_size of block
+    // block_table[b · item_blocks + j / block_size], and blocks stand on the last batch axis of k, v and their scales.
+    const int64_t *block_table;
+    int64_t item_blocks, block_size;
     hw_array mask;         // optional: HW_BOOL, true where a key may be read; otherwise added to the scores
     hw_array out;          // (batch…, head, token, d_v)
     hw_array lse;          // optional: natural log-sum-exp, in the accumulation type or in HW_FLOAT64; column unused
@@ -51,6 +67,7 @@ typedef struct {
         dropout; // the share of weights that do not reach the values, drawn for (seed, batch item, head, row, column)
     uint64_t seed;
     int threads; // how many at most; 0 = the default
+    int merges; // `out` and `lse` hold a result over other keys, and are to hold that over all of them; no weights then
 } hw_attention;
 
 // Works out `out` (and `lse`, `weights`). float32 accumulation unless q is float64. The result does not depend on
@@ -63,6 +80,8 @@ typedef struct {
     hw_array dout;       // the gradient of `out`
     hw_array dlse;       // optional: that of `lse`
     hw_array dq, dk, dv; // each optional; the group's query heads are summed in dk and dv
+    hw_array delta;      // optional: Σ dout·out of every row, in the accumulation type; `out` is not read then
+    int adds;            // to what stands in dq, dk and dv; no two spans of a call may share keys
     // Each optional, in the accumulation type: of an additive mask, of the slopes and of the table; summed over axes
     // without a stride.
     hw_array dmask, dslopes, dtable;
@@ -71,6 +90,9 @@ typedef struct {
 // Recomputes the weights from `lse`, a tile at a time. The result does not depend on the number of threads. What lies
 // outside the spans is not written. Returns as hw_forward does.
 int hw_backward(const hw_gradients *gradients);
+
+// Merges `out` and `lse`, a result over other keys, into those of `to`, of which nothing else but the sizes is read.
+int hw_merge(const hw_attention *to, const hw_array *out, const hw_array *lse);
 
 // What to time to know the machine's limits: float32 operations that wait for nothing, and reading that does no more.
 void hw_multiply_add(int64_t operations, int threads);

@@ -16,6 +16,7 @@ namespace headwork {
     namespace cpu {                                                                                                    \
     int forward_call(const hw_attention *, int);                                                                       \
     int backward_call(const hw_gradients *, int);                                                                      \
+    int merge_call(const hw_attention *, const hw_array *, const hw_array *, int);                                     \
     void multiply_add(int64_t, int);                                                                                   \
     void read(const char *, int64_t, int);                                                                             \
     }
@@ -33,6 +34,7 @@ struct Kernel {
     const char *name;
     int (*forward)(const hw_attention *, int);
     int (*backward)(const hw_gradients *, int);
+    int (*merge)(const hw_attention *, const hw_array *, const hw_array *, int);
     void (*multiply_add)(int64_t, int);
     void (*read)(const char *, int64_t, int);
     bool (*runs)();
@@ -48,12 +50,13 @@ const Kernel kernels[] = {
 // the best first
 #ifdef HEADWORK_X86
 #ifndef HEADWORK_NO_AVX512
-    {"avx512", avx512::forward_call, avx512::backward_call, avx512::multiply_add, avx512::read, runs_avx512},
+    {"avx512", avx512::forward_call, avx512::backward_call, avx512::merge_call, avx512::multiply_add, avx512::read,
+     runs_avx512},
 #endif
-    {"avx2", avx2::forward_call, avx2::backward_call, avx2::multiply_add, avx2::read, has_avx2},
+    {"avx2", avx2::forward_call, avx2::backward_call, avx2::merge_call, avx2::multiply_add, avx2::read, has_avx2},
 #endif
-    {"baseline", baseline::forward_call, baseline::backward_call, baseline::multiply_add, baseline::read,
-     [] { return true; }},
+    {"baseline", baseline::forward_call, baseline::backward_call, baseline::merge_call, baseline::multiply_add,
+     baseline::read, [] { return true; }},
 };
 
 const Kernel *best() {
@@ -81,6 +84,10 @@ int hw_backward(const hw_gradients *gradients) {
     const hw_attention &call = gradients->call;
     if (call.heads == 0 || call.kv_heads == 0) return 0;
     return chosen().load()->backward(gradients, call.threads > 0 ? call.threads : default_threads());
+}
+
+int hw_merge(const hw_attention *to, const hw_array *out, const hw_array *lse) {
+    return chosen().load()->merge(to, out, lse, to->threads > 0 ? to->threads : default_threads());
 }
 
 void hw_multiply_add(int64_t operations, int threads) {

@@ -31,7 +31,7 @@ suite() { # name, instruction set, runtime library, tests…
         "$python" -m pytest -q -x -s -p no:cacheprovider "$@"
 }
 
-engine=(tests/engine/test_{arrays,backward,corners,errors,graph,options,packed,sizes,threads}.py tests/conformance/test_onnx.py)
+engine=(tests/engine/test_{arrays,backward,corners,decode,errors,graph,options,packed,partial,sizes,threads}.py tests/conformance/test_onnx.py)
 build wide -DHEADWORK_EMULATE_AVX512=ON
 suite wide avx512 "" "${engine[@]}"
 build address -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=address,undefined

@@ -32,7 +32,7 @@ struct OpenMP {
 std::atomic<bool> forked{false};
 
 // Whether this process is the child of a fork that has not started a program of its own.
-bool is_fork_without_exec() {
+[[maybe_unused]] bool is_fork_without_exec() {
 #ifdef HEADWORK_LINUX
     FILE *const file = fopen("/proc/self/stat", "r");
     if (!file) return false;

@@ -111,6 +111,7 @@ class View {
     }
     // A tensor to look at; nothing is there where the object is none, or one whose memory cannot be seen.
     explicit View(nb::handle object) {
+        if (object.is_none()) return;
         try {
             see_tensor(object);
         } catch (nb::python_error &) {
@@ -135,14 +136,38 @@ class View {
         for (int axis = 0; axis < rank_; ++axis) count *= shape_[axis];
         return count;
     }
+    bool is_like(const View &other) const {
+        if (type_ != other.type_ || rank_ != other.rank_) return false;
+        for (int axis = 0; axis < rank_; ++axis)
+            if (shape_[axis] != other.shape_[axis]) return false;
+        return true;
+    }
+    // Whether the stretches of memory meet in which their elements lie.
+    bool touches(const View &other) const {
+        const Stretch mine = stretch(), theirs = other.stretch();
+        return mine.from < theirs.to && theirs.from < mine.to;
+    }
     // Rows of so many 64-bit numbers, one after another.
     bool is_table(int64_t columns) const {
         const int64_t row = columns * static_cast<int64_t>(sizeof(int64_t));
         return rank_ == 2 && item_size_ == sizeof(int64_t) && size(1) == columns && (size(2) < 2 || stride(2) == row) &&
-               stride(1) == static_cast<int64_t>(sizeof(int64_t));
+               (columns < 2 || stride(1) == static_cast<int64_t>(sizeof(int64_t)));
     }
 
   private:
+    struct Stretch {
+        const char *from, *to;
+    };
+    Stretch stretch() const {
+        Stretch all{static_cast<const char *>(data_), static_cast<const char *>(data_) + item_size_};
+        for (int axis = 0; axis < rank_; ++axis) {
+            if (shape_[axis] == 0) return {nullptr, nullptr};
+            const int64_t last = (shape_[axis] - 1) * strides_[axis] * unit_;
+            (last < 0 ? all.from : all.to) += last;
+        }
+        return all;
+    }
+
     void see_buffer() {
         static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
         there_ = true;

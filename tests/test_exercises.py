@@ -284,7 +284,10 @@ class TestGroupedHeads:
         assert "(0.5, 2)" in sheet.problems[0].parts[1].answer
 
 
-@pytest.mark.parametrize("name", ["growing-cache", "rotary", "grouped-heads"])
+@pytest.mark.parametrize(
+    "name",
+    ["one-step-of-learning", "two-blocks", "growing-cache", "rotary", "encoder-block", "grouped-heads"],
+)
 def test_a_sheet_of_later_models_is_one_printed_page(name: str, tmp_path: Path) -> None:
     """Worked, and as a question paper."""
     require("typst")

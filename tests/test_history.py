@@ -63,6 +63,13 @@ def test_nothing_is_written_where_nothing_can_be(tmp_path: Path) -> None:
         history.written("a page without markers", ["new"])
 
 
+def test_a_run_without_a_peer_is_not_a_full_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(history.PACKAGES, "no_such_peer", "nobody")
+    with pytest.raises(SystemExit, match=r"here is no .*no_such_peer: pip install '\.\[bench\]'"):
+        history.keep(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_ratios_over_commits_are_drawn(tmp_path: Path) -> None:
     require("matplotlib")
     kept(tmp_path, "2026-11-17-01-aaaaaaa", torch=1.3)

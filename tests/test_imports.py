@@ -37,7 +37,7 @@ ORDER = [
     *("inspecting", "marking", "looking"),
     *("testing", "web", "cli"),
 ]
-APART = ("engine", "torch", "jax", "transformers")
+APART = ("engine", "torch", "jax", "transformers", "diffusers")
 # What prints itself, or makes an array of itself, asks for what that takes only then; the rest has a direction.
 PRINTS_ITSELF = ("__repr__", "__str__", "_repr_html_", "_repr_svg_", "__array__", "save", "work")
 HEAVY = [

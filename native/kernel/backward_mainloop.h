@@ -31,7 +31,7 @@ template <class T> struct BackwardCall {
         const int64_t groups = batch * call.kv_heads, blocks = (call.keys + tile_keys - 1) / tile_keys;
         team.parts = groups > 0 ? most<int64_t>(1, least((few_items + groups - 1) / groups, blocks / 2)) : 1;
         team.items = groups * team.parts;
-        team.state_size = (rows + tile_rows) * rounded(call.d_k, W<T>);
+        team.state_size = (rows + row_step) * rounded(call.d_k, W<T>);
     }
 };
 
@@ -66,9 +66,11 @@ template <class T> struct BackwardWorker {
         batch_place(call, item, at);
         queries.read(of, group, item, 0, group.lanes);
         dq = own_dq ? own_dq : shared.team.state(result, part);
-        clear(dq, (group.lanes + tile_rows) * d_k);
-        for (int64_t block = part; block * tile_keys < group.span.keys; block += parts) {
-            work_block(group, block);
+        clear(dq, (group.lanes + row_step) * d_k);
+        const KeyBlocks<T> blocks(group.span.keys);
+        for (int64_t block = part; block < blocks.count; block += parts) {
+            keys.read(call, group, blocks.start(block), blocks.start(block + 1));
+            work_block();
             const int64_t key = group.span.key0 + keys.start;
             write(of.dk, place(of.dk, at, kv_head, key), dk, d_k, call.d_k, keys.count,
                   ln2); // of queries that are scaled
@@ -78,8 +80,7 @@ template <class T> struct BackwardWorker {
         finish_queries(group, at, result);
     }
 
-    void work_block(const Group &group, int64_t block) {
-        keys.read(call, group, block);
+    void work_block() {
         clear(dk, keys.padded * d_k);
         clear(dv, keys.padded * d_v);
         for (int64_t from = 0; tile.next(queries, keys, from); from = tile.row0 + tile_rows) {
@@ -133,17 +134,20 @@ template <class T> struct BackwardWorker {
         return Group::place(array, batch_offset(array, at), head, row);
     }
 
-    // Rows times a factor, in the type of the array.
-    static void write(const hw_array &array, char *to, const T *rows, int64_t d, int64_t width, int64_t count,
-                      T factor) {
+    // Rows times a factor, in the type of the array, added to what stands there if so asked.
+    void write(const hw_array &array, char *to, const T *rows, int64_t d, int64_t width, int64_t count,
+               T factor) const {
         if (!array.data) return;
         with_type<T>(array.type, [&](auto stored) {
             using S = typename decltype(stored)::Type;
             for (int64_t j = 0; j < count; ++j, to += array.row, rows += d)
                 for (int64_t c = 0; c < width; c += W<T>) {
                     T part[W<T>];
-                    store<T>(part, load<T>(rows + c) * factor);
-                    write_row<T, S>(to + c * array.column, array.column, part, least<int64_t>(W<T>, width - c));
+                    const int64_t columns = least<int64_t>(W<T>, width - c);
+                    const Vec<T> here = load<T>(rows + c) * factor;
+                    if (of.adds) read_row<T, S>(part, to + c * array.column, array.column, columns);
+                    store<T>(part, of.adds ? load<T>(part) + here : here);
+                    write_row<T, S>(to + c * array.column, array.column, part, columns);
                 }
         });
     }

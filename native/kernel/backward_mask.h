@@ -84,9 +84,9 @@ template <class T> struct MaskWorker {
             const int64_t here = least(tile_rows, group.span.tokens - row);
             queries.read(of, group, item, head % each * group.span.tokens + row, here);
             for (int64_t block = key_range.from; block < key_range.to && block * tile_keys < group.span.keys; ++block) {
-                keys.read(call, group, block);
+                keys.read(call, group, block * tile_keys, (block + 1) * tile_keys);
                 tile.row0 = 0;
-                tile.rows = rounded(here, accumulators);
+                tile.rows = rounded(here, row_step);
                 if (!tile.work(queries, keys)) continue;
                 for (int64_t r = 0; r < here; ++r)
                     for (int64_t j = 0; j < keys.padded; j += W<T>)

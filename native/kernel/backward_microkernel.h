@@ -28,14 +28,13 @@ struct Span {
     int64_t from, to;
 };
 
-// NV vectors of columns of a·b for some rows, handed to take(row, vector, sum) as they are done; the rows from `first`
-// to `last` have the terms span(first, last). By itself, so that nothing a caller keeps in registers takes them from
-// the sums.
-template <class T, int NV, class Spans, class Take>
-__attribute__((noinline)) void columns_of_product(Span rows, Terms<T> a, const T *b, int64_t b_row, Spans span,
-                                                  Take take) {
-    constexpr int R = tile_of<NV>;
-    for (int64_t r = rows.from; r < rows.to; r += R) {
+constexpr int64_t row_step = 4; // rows are counted in these
+
+// Tiles of R rows, then of fewer, until all rows are worked.
+template <class T, int NV, int R, class Spans, class Take>
+HW_INLINE void tiles_of_product(Span rows, Terms<T> a, const T *b, int64_t b_row, Spans span, Take take) {
+    int64_t r = rows.from;
+    for (; r + R <= rows.to; r += R) {
         const Span terms = span(r, r + R - 1);
         const Terms<T> from{a.data + r * a.row + terms.from * a.step, a.row, a.step};
         Vec<T> sum[R][NV] = {};
@@ -43,7 +42,23 @@ __attribute__((noinline)) void columns_of_product(Span rows, Terms<T> a, const T
         HW_EACH(i, 0, R)
             HW_EACH(v, 0, NV) take(r + i, v, sum[i][v]);
     }
+    constexpr int fewest = tile_of<NV> % row_step ? 2 : row_step;
+    if constexpr (R > fewest)
+        tiles_of_product<T, NV, (R > 12 ? 8 : R > 4 ? 4 : 2)>({r, rows.to}, a, b, b_row, span, take);
 }
+
+// NV vectors of columns of a·b for some rows, handed to take(row, vector, sum) as they are done; the rows from `first`
+// to `last` have the terms span(first, last). By itself, so that nothing a caller keeps in registers takes them from
+// the sums.
+template <class T, int NV, class Spans, class Take>
+__attribute__((noinline)) void columns_of_product(Span rows, Terms<T> a, const T *b, int64_t b_row, Spans span,
+                                                  Take take) {
+    tiles_of_product<T, NV, tile_of<NV>>(rows, a, b, b_row, span, take);
+}
+
+// How many vectors of columns to work at once where so many are left: a rest of four is two and two, as one alone loads
+// more than it multiplies.
+constexpr int64_t vectors_at_once(int64_t left) { return left == 3 || left > 4 ? 3 : least<int64_t>(left, 2); }
 
 // NV vectors of columns of c += a·b. The terms are summed by themselves before they are added, as in mix_tile.
 template <class T, int NV, class Spans>
@@ -53,14 +68,12 @@ HW_INLINE void add_columns(T *c, int64_t c_row, int64_t rows, Terms<T> a, const 
     });
 }
 
-// c (rows × columns) += a·b. `rows` is a multiple of `accumulators`, `columns` of W.
+// c (rows × columns) += a·b. `rows` is a multiple of `row_step`, `columns` of W.
 template <class T, class Spans>
 void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a, const T *b, int64_t b_row,
                  Spans span) {
     for (int64_t done = 0; done < columns;) {
-        const int64_t left =
-            (columns - done) / W<T>; // a rest of four vectors is two and two: one alone runs at half speed
-        const int64_t taken = left == 3 || left > 4 ? 3 : least<int64_t>(left, 2);
+        const int64_t taken = vectors_at_once((columns - done) / W<T>);
         if (taken == 3) add_columns<T, 3>(c + done, c_row, rows, a, b + done, b_row, span);
         else if (taken == 2) add_columns<T, 2>(c + done, c_row, rows, a, b + done, b_row, span);
         else add_columns<T, 1>(c + done, c_row, rows, a, b + done, b_row, span);

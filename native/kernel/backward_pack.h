@@ -10,9 +10,8 @@
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t tile_keys = 48, tile_rows = 96;           // of one tile of scores
-template <class T> constexpr int64_t group_keys = 3 * W<T>; // keys in the lanes of one micro-kernel
-template <class T> constexpr int64_t key_step = most<int64_t>(group_keys<T>, accumulators);
+constexpr int64_t tile_keys = 48, tile_rows = 96; // of one tile of scores, at most
+template <class T> constexpr int64_t key_step = most<int64_t>(W<T>, row_step);
 
 constexpr int64_t rounded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
@@ -35,7 +34,7 @@ template <class T> struct Queries {
     bool finite, every; // every: each of them may read every key
 
     void carve(Carve &from, const hw_attention &call, int64_t rows) {
-        const int64_t room = rows + tile_rows; // a tile may run past the last row: zeros there
+        const int64_t room = rows + row_step; // a tile may run past the last row: zeros there
         q = from.take<T>(room * rounded(call.d_k, W<T>));
         dout = from.take<T>(room * rounded(call.d_v, W<T>));
         lse = from.take<T>(room);
@@ -55,14 +54,18 @@ template <class T> struct Queries {
         int64_t at[HW_BATCH_AXES];
         batch_place(call, item, at);
         const int64_t dout_at = batch_offset(of.dout, at), dlse_at = batch_offset(of.dlse, at);
+        const int64_t delta_at = batch_offset(of.delta, at);
         const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
         const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
         count = rows;
-        finite = every = true;
+        every = true;
         const Dropout<T> dropout(call);
         const bool distances = has_distances(call);
+        Vec<T> zeros{}; // until something that is not finite makes them NaN
+        const int64_t tokens = most<int64_t>(1, group.span.tokens);
+        int64_t head = from / tokens, token = from % tokens - 1;
         for (int64_t r = 0; r < rows; ++r) {
-            const int64_t head = (from + r) / group.span.tokens, token = (from + r) % group.span.tokens;
+            if (++token == tokens) token = 0, ++head;
             const Lane here = group.lane(token, head);
             if (dropout.on) key[r] = dropout.key(group.item, here.head, token);
             if (distances) lane[r] = here;
@@ -70,11 +73,21 @@ template <class T> struct Queries {
             T *const dout_row = dout + r * d_v;
             read_padded(q + r * d_k, call.q, here.q, call.d_k);
             // Scaled here and not in the keys, as in the forward pass: the same scores to the last bit.
-            for (int64_t c = 0; c < d_k; c += W<T>) store<T>(q + r * d_k + c, load<T>(q + r * d_k + c) * factor);
+            for (int64_t c = 0; c < d_k; c += W<T>) {
+                const Vec<T> scaled = load<T>(q + r * d_k + c) * factor;
+                store<T>(q + r * d_k + c, scaled);
+                zeros += scaled * T(0);
+            }
             read_padded(dout_row, of.dout, Group::place(of.dout, dout_at, group.head0 + head, row), call.d_v);
-            read_padded(out, call.out, here.out, call.d_v);
-            Vec<T> sum{};
-            for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
+            for (int64_t c = 0; c < d_v; c += W<T>) zeros += load<T>(dout_row + c) * T(0);
+            if (of.delta.data) {
+                __builtin_memcpy(&delta[r], Group::place(of.delta, delta_at, group.head0 + head, row), sizeof *delta);
+            } else {
+                read_padded(out, call.out, here.out, call.d_v);
+                Vec<T> sum{};
+                for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
+                delta[r] = total<T>(sum);
+            }
             T dlse = 0;
             if (of.dlse.data)
                 __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
@@ -83,14 +96,14 @@ template <class T> struct Queries {
             rest[r] = whole - whole == 0 ? static_cast<T>(whole - lse[r]) : 0;
             only[r] = static_cast<T>(__builtin_nan(""));
             if (whole <= deep<T> && whole - whole == 0) see_deep(group, here, r);
-            delta[r] = total<T>(sum) - dlse;
+            delta[r] -= dlse;
             first[r] = here.first;
             last[r] = here.last;
             mask[r] = here.mask;
             every = every && here.first == 0 && here.last == group.span.keys;
-            finite = finite && all_finite(q + r * d_k, d_k) && all_finite(dout_row, d_v);
         }
-        const int64_t past = tile_rows;
+        finite = !any<T>(zeros != zeros);
+        const int64_t past = row_step;
         for (int64_t i = 0; i < past * d_k; i += W<T>) store<T>(q + rows * d_k + i, Vec<T>{});
         for (int64_t i = 0; i < past * d_v; i += W<T>) store<T>(dout + rows * d_v + i, Vec<T>{});
         for (int64_t r = rows; r < rows + past; ++r)
@@ -120,7 +133,7 @@ template <class T> struct Queries {
 
 template <class T> struct Keys {
     T *k;                   // rows, for the gradient of the queries
-    T *k_turned, *v_turned; // groups of (d × group_keys)
+    T *k_turned, *v_turned; // d × keys for every so many vectors of keys as are worked at once
     T *rows;                // scratch
     int64_t start, count, padded;
     bool finite;
@@ -133,10 +146,10 @@ template <class T> struct Keys {
         rows = from.take<T>(tile_keys * d_v);
     }
 
-    void read(const hw_attention &call, const Group &group, int64_t block) {
+    void read(const hw_attention &call, const Group &group, int64_t first, int64_t last) {
         const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
-        start = block * tile_keys;
-        count = least(tile_keys, group.span.keys - start);
+        start = first;
+        count = least(last, group.span.keys) - first;
         padded = rounded(count, key_step<T>);
         fill(k, call.k, group.k, call.d_k, d_k);
         fill(rows, call.v, group.v, call.d_v, d_v);
@@ -152,16 +165,25 @@ template <class T> struct Keys {
     }
 
     void turn(T *to, const T *from, int64_t d) const {
-        for (int64_t j = 0; j < padded; j += W<T>) {
-            T *const group = to + j / group_keys<T> * group_keys<T> * d + j % group_keys<T>;
-            for (int64_t c = 0; c < d; c += W<T>) {
-                Vec<T> part[W<T>];
-                HW_EACH(i, 0, W<T>) part[i] = load<T>(from + (j + i) * d + c);
-                transpose<T>(part);
-                HW_EACH(i, 0, W<T>) store<T>(group + (c + i) * group_keys<T>, part[i]);
-            }
+        for (int64_t j = 0, width; j < padded; j += width) {
+            width = vectors_at_once((padded - j) / W<T>) * W<T>;
+            for (int64_t at = j; at < j + width; at += W<T>)
+                for (int64_t c = 0; c < d; c += W<T>) {
+                    Vec<T> part[W<T>];
+                    HW_EACH(i, 0, W<T>) part[i] = load<T>(from + (at + i) * d + c);
+                    transpose<T>(part);
+                    HW_EACH(i, 0, W<T>) store<T>(to + j * d + (c + i) * width + at - j, part[i]);
+                }
         }
     }
+};
+
+// The cut of the keys into blocks, nearly alike: a last block of a few would cost nearly as much as a whole one.
+template <class T> struct KeyBlocks {
+    int64_t steps, count;
+    explicit KeyBlocks(int64_t keys)
+        : steps((keys + key_step<T> - 1) / key_step<T>), count((keys + tile_keys - 1) / tile_keys) {}
+    int64_t start(int64_t block) const { return (steps / count * block + least(block, steps % count)) * key_step<T>; }
 };
 
 } // namespace headwork::HW_CPU

@@ -42,7 +42,7 @@ template <class T> struct Tile {
         if (row0 >= queries.count) return false;
         int64_t end = least(row0 + tile_rows, queries.count);
         while (!reads(end - 1)) --end;
-        rows = rounded(end - row0, accumulators);
+        rows = rounded(end - row0, row_step);
         return true;
     }
 
@@ -52,11 +52,10 @@ template <class T> struct Tile {
         clean = seen == Seen::all || (keys.finite && queries.finite);
         reach(keys.padded, seen == Seen::range && clean);
         if (seen == Seen::general && !see(queries, keys)) return false;
-        const bool drops = call->dropout > 0;
-        if (seen == Seen::all) drops ? weigh<Seen::all, true>(queries, keys) : weigh<Seen::all, false>(queries, keys);
-        else if (seen == Seen::range)
-            drops ? weigh<Seen::range, true>(queries, keys) : weigh<Seen::range, false>(queries, keys);
-        else drops ? weigh<Seen::general, true>(queries, keys) : weigh<Seen::general, false>(queries, keys);
+        if (seen == Seen::all) weigh<Seen::all>(queries, keys);
+        else if (seen == Seen::range) weigh<Seen::range>(queries, keys);
+        else weigh<Seen::general>(queries, keys);
+        call->dropout > 0 ? slope<true>(queries, keys) : slope<false>(queries, keys);
         return true;
     }
 
@@ -93,37 +92,48 @@ template <class T> struct Tile {
         for (int64_t r = 0; r < rows; ++r) last_key[r] = key = narrow ? most<int64_t>(key, reads_to[r]) : padded;
     }
 
-    template <Seen seen, bool drops> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
-        const Dropout<T> dropout(*call);
-        const int64_t d_k = rounded(call->d_k, W<T>), d_v = rounded(call->d_v, W<T>), group = group_keys<T>;
-        const Terms<T> q{queries.q + row0 * d_k, d_k, 1}, dout{queries.dout + row0 * d_v, d_v, 1};
+    // The rows of a times the keys, turned, handed to take(row, key, sum) a vector of keys at a time.
+    template <class Take>
+    HW_INLINE void product(Terms<T> a, const T *turned, int64_t d, int64_t terms, int64_t padded, Take take) const {
         // Whole tiles, whatever the height of the products that read p and ds; they may start some keys before g.
         const auto rows_of = [this](int64_t g) {
             return Span{first_row[g / accumulators * accumulators] / accumulators * accumulators, rows};
         };
-        const auto all_of = [](int64_t terms) { return [=](int64_t, int64_t) { return Span{0, terms}; }; };
-        for (int64_t g = 0; g < keys.padded; g += group)
-            columns_of_product<T, 3>(rows_of(g), q, keys.k_turned + g * d_k, group, all_of(call->d_k),
-                                     [&, g](int64_t r, int v, Vec<T> s) HW_LAMBDA {
-                                         const T lse = queries.lse[row0 + r], rest = queries.rest[row0 + r];
-                                         const int64_t key = g + v * W<T>, at = r * tile_keys + key;
-                                         store<T>(p + at, weight<seen>(s, at, lse, rest, r, key));
-                                     });
-        for (int64_t g = 0; g < keys.padded; g += group)
-            columns_of_product<T, 3>(rows_of(g), dout, keys.v_turned + g * d_v, group, all_of(call->d_v),
-                                     [&, g](int64_t r, int v, Vec<T> dp) HW_LAMBDA {
-                                         const int64_t at = r * tile_keys + g + v * W<T>;
-                                         const Vec<T> here = load<T>(p + at);
-                                         if constexpr (drops) {
-                                             const IVec<T> kept =
-                                                 dropout.keeps(queries.key[row0 + r], keys.start + g + v * W<T>);
-                                             dp = kept ? dp * dropout.gain : Vec<T>{};
-                                             store<T>(p + at, kept ? here * dropout.gain : Vec<T>{});
-                                         }
-                                         const Vec<T> slope = here * (dp - queries.delta[row0 + r]);
-                                         // What has no weight is not read.
-                                         store<T>(ds + at, here == T(0) ? Vec<T>{} : slope);
-                                     });
+        const auto all = [=](int64_t, int64_t) { return Span{0, terms}; };
+        for (int64_t g = 0, width; g < padded; g += width) {
+            width = vectors_at_once((padded - g) / W<T>) * W<T>;
+            const auto here = [=](int64_t r, int v, Vec<T> sum) HW_LAMBDA { take(r, g + v * W<T>, sum); };
+            if (width == 3 * W<T>) columns_of_product<T, 3>(rows_of(g), a, turned + g * d, width, all, here);
+            else if (width == 2 * W<T>) columns_of_product<T, 2>(rows_of(g), a, turned + g * d, width, all, here);
+            else columns_of_product<T, 1>(rows_of(g), a, turned + g * d, width, all, here);
+        }
+    }
+
+    template <Seen seen> void weigh(const Queries<T> &queries, const Keys<T> &keys) {
+        const int64_t d = rounded(call->d_k, W<T>);
+        product({queries.q + row0 * d, d, 1}, keys.k_turned, d, call->d_k, keys.padded,
+                [this, &queries](int64_t r, int64_t key, Vec<T> s) HW_LAMBDA {
+                    const T lse = queries.lse[row0 + r], rest = queries.rest[row0 + r];
+                    const int64_t at = r * tile_keys + key;
+                    store<T>(p + at, weight<seen>(s, at, lse, rest, r, key));
+                });
+    }
+
+    template <bool drops> void slope(const Queries<T> &queries, const Keys<T> &keys) {
+        const Dropout<T> dropout(*call);
+        const int64_t d = rounded(call->d_v, W<T>);
+        product({queries.dout + row0 * d, d, 1}, keys.v_turned, d, call->d_v, keys.padded,
+                [this, &queries, &keys, &dropout](int64_t r, int64_t key, Vec<T> dp) HW_LAMBDA {
+                    const int64_t at = r * tile_keys + key;
+                    const Vec<T> here = load<T>(p + at);
+                    if constexpr (drops) {
+                        const IVec<T> kept = dropout.keeps(queries.key[row0 + r], keys.start + key);
+                        dp = kept ? dp * dropout.gain : Vec<T>{};
+                        store<T>(p + at, kept ? here * dropout.gain : Vec<T>{});
+                    }
+                    const Vec<T> sloped = here * (dp - queries.delta[row0 + r]);
+                    store<T>(ds + at, here == T(0) ? Vec<T>{} : sloped); // what has no weight is not read
+                });
     }
 
     // The weights of row r on the keys of a vector, from `key` of the block on.
@@ -151,6 +161,11 @@ template <class T> struct Tile {
             T *const row = bias + r * tile_keys;
             for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, splat<T>(-infinity<T>));
             if (reads_from[r] >= reads_to[r]) continue;
+            if (r > 0 && alike(queries, row0 + r) && reads_from[r] == reads_from[r - 1] &&
+                reads_to[r] == reads_to[r - 1]) {
+                for (int64_t j = 0; j < keys.padded; j += W<T>) store<T>(row + j, load<T>(row + j - tile_keys));
+                continue;
+            }
             see_row(row, queries.mask[row0 + r], keys.start, reads_from[r], reads_to[r]);
             if (has_distances(*call))
                 Distances<T>(*group, queries.lane[row0 + r])
@@ -159,6 +174,12 @@ template <class T> struct Tile {
             for (int64_t j = 0; j < keys.padded; j += W<T>) seen |= load<T>(row + j) != -infinity<T>;
         }
         return any<T>(seen);
+    }
+
+    // Whether a row has the mask of the one before it, and nothing else is added.
+    bool alike(const Queries<T> &queries, int64_t r) const {
+        return queries.mask[r] == queries.mask[r - 1] && queries.only[r] != queries.only[r] &&
+               queries.only[r - 1] != queries.only[r - 1] && !has_distances(*call);
     }
 
     void see_row(T *row, const char *mask, int64_t start, int64_t from, int64_t to) const {

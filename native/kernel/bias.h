@@ -18,6 +18,13 @@ template <class T> HW_INLINE T read_number(const hw_array &array, const char *fr
     return x;
 }
 
+// A key's number or a value's, in a cache or not.
+template <class T> HW_INLINE T read_cached(const hw_array &array, const char *from) {
+    T x = 0;
+    with_cached_type<T>(array.type, [&](auto stored) { x = read_as<T, typename decltype(stored)::Type>(from); });
+    return x;
+}
+
 // What an additive mask says at one place. Masks of every float type go with calls of every type; −∞ alone is −∞.
 template <class T> HW_INLINE T read_bias(const hw_array &mask, const char *from) {
     if (mask.type == HW_FLOAT64) {

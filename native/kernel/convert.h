@@ -13,9 +13,18 @@ struct Half {
 struct Brain {
     uint16_t bits;
 };
+// 8-bit floats: four bits of exponent and three more, no infinities (E4M3); the upper half of a float16 (E5M2).
+struct E4M3 {
+    uint8_t bits;
+};
+struct E5M2 {
+    uint8_t bits;
+};
 
 typedef uint16_t Halves __attribute__((vector_size(HW_BYTES / 2)));
 typedef uint32_t Words __attribute__((vector_size(HW_BYTES)));
+typedef uint8_t Bytes __attribute__((vector_size(HW_BYTES / 4)));
+typedef int8_t SignedBytes __attribute__((vector_size(HW_BYTES / 4)));
 
 HW_INLINE Words widened(const char *from) {
     Halves halves;
@@ -26,6 +35,60 @@ HW_INLINE Words widened(const char *from) {
 HW_INLINE void store_narrowed(char *to, Words words) {
     const Halves halves = __builtin_convertvector(words, Halves);
     __builtin_memcpy(to, &halves, sizeof halves);
+}
+
+#if HW_BYTES == 16
+typedef uint8_t Sixteen __attribute__((vector_size(16)));
+typedef uint16_t Eight __attribute__((vector_size(16)));
+
+// The first bytes of `from`, each the upper half of 16 bits.
+HW_INLINE Eight spread_bytes(const char *from) {
+    Sixteen bytes{};
+    __builtin_memcpy(&bytes, from, sizeof(Bytes));
+    return (Eight)__builtin_shufflevector(Sixteen{}, bytes, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+#endif
+
+// Bytes as the lower halves of 16 bits. Compilers take vectors of so few bytes apart, so each width says how.
+HW_INLINE Halves widened_bytes(const char *from) {
+#if HW_BYTES == 16
+    const Eight spread = spread_bytes(from) >> 8;
+    Halves halves;
+    __builtin_memcpy(&halves, &spread, sizeof halves);
+    return halves;
+#elif HW_BYTES == 64 && defined(__AVX512F__)
+    __m128i bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return (Halves)_mm256_cvtepu8_epi16(bytes);
+#elif HW_BYTES == 32 && defined(__AVX2__)
+    int64_t bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return (Halves)_mm_cvtepu8_epi16(_mm_cvtsi64_si128(bytes));
+#else
+    Bytes bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return __builtin_convertvector(bytes, Halves);
+#endif
+}
+
+HW_INLINE Vec<float> from_signed_bytes(const char *from) {
+#if HW_BYTES == 16
+    const Eight spread = spread_bytes(from);
+    const IVec<float> words = (IVec<float>)__builtin_shufflevector(Eight{}, spread, 0, 8, 1, 9, 2, 10, 3, 11);
+    return __builtin_convertvector(words >> 24, Vec<float>);
+#elif HW_BYTES == 64 && defined(__AVX512F__)
+    __m128i bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return __builtin_convertvector((IVec<float>)_mm512_cvtepi8_epi32(bytes), Vec<float>);
+#elif HW_BYTES == 32 && defined(__AVX2__)
+    int64_t bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return __builtin_convertvector((IVec<float>)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bytes)), Vec<float>);
+#else
+    SignedBytes bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return __builtin_convertvector(__builtin_convertvector(bytes, IVec<float>), Vec<float>);
+#endif
 }
 
 // Half to float by integer arithmetic: the exponent is moved, and a multiplication makes the subnormals right.
@@ -55,6 +118,22 @@ HW_INLINE Words to_half(Vec<float> x) {
     return half | sign;
 }
 
+HW_INLINE Vec<float> from_halves(Halves halves) {
+#if HW_BYTES == 32 && defined(__F16C__)
+    return (Vec<float>)_mm256_cvtph_ps((__m128i)halves);
+#elif HW_BYTES == 64 && defined(__AVX512F__)
+    return (Vec<float>)_mm512_cvtph_ps((__m256i)halves);
+#else
+    return from_half(__builtin_convertvector(halves, Words));
+#endif
+}
+
+// As halves the bits are too small by a power of two, exactly; the largest of them is NaN.
+HW_INLINE Vec<float> from_e4m3(Halves byte) {
+    const Halves rest = byte & uint16_t(0x7f), nan = (Halves)(rest == uint16_t(0x7f)) & uint16_t(0x7e00);
+    return from_halves((rest << 7) | ((byte & uint16_t(0x80)) << 8) | nan) * 256.0f;
+}
+
 HW_INLINE Words to_brain(Vec<float> x) {
     const Words bits = (Words)x;
     const Words nan = (Words)((bits & 0x7fffffffu) > 0x7f800000u);
@@ -66,18 +145,16 @@ HW_INLINE Words to_brain(Vec<float> x) {
 template <class T, class S> HW_INLINE Vec<T> load_as(const char *from) {
     if constexpr (__is_same(S, Brain)) {
         return (Vec<T>)(widened(from) << 16);
+    } else if constexpr (__is_same(S, int8_t)) {
+        return from_signed_bytes(from);
+    } else if constexpr (__is_same(S, E4M3)) {
+        return from_e4m3(widened_bytes(from));
+    } else if constexpr (__is_same(S, E5M2)) {
+        return from_halves(widened_bytes(from) << 8);
     } else if constexpr (__is_same(S, Half)) {
-#if HW_BYTES == 32 && defined(__F16C__)
-        __m128i half;
-        __builtin_memcpy(&half, from, sizeof half);
-        return (Vec<T>)_mm256_cvtph_ps(half);
-#elif HW_BYTES == 64 && defined(__AVX512F__)
-        __m256i half;
-        __builtin_memcpy(&half, from, sizeof half);
-        return (Vec<T>)_mm512_cvtph_ps(half);
-#else
-        return from_half(widened(from));
-#endif
+        Halves halves;
+        __builtin_memcpy(&halves, from, sizeof halves);
+        return from_halves(halves);
     } else {
         Vec<T> v;
         __builtin_memcpy(&v, from, sizeof v);
@@ -107,6 +184,21 @@ template <class T, class Body> HW_INLINE void with_type(hw_type type, Body body)
         }
     }
 }
+
+// The same for keys and values, which a cache may hold in 8 bits too.
+template <class T, class Body> HW_INLINE void with_cached_type(hw_type type, Body body) {
+    if constexpr (sizeof(T) == 4) {
+        switch (type) {
+        case HW_INT8: return body(Stored<int8_t>{});
+        case HW_FLOAT8_E4M3: return body(Stored<E4M3>{});
+        case HW_FLOAT8_E5M2: return body(Stored<E5M2>{});
+        default: break;
+        }
+    }
+    with_type<T>(type, body);
+}
+
+HW_INLINE bool is_eight_bit(hw_type type) { return type > HW_BOOL; }
 
 // A log-sum-exp is kept in T, or finer: scores in the hundreds leave few digits of it in a float.
 template <class T> HW_INLINE void write_lse(const hw_array &array, char *to, typename Shape<T>::Wider lse) {

@@ -25,9 +25,14 @@ template <class T> struct RowBlock {
     const hw_attention *call;
     Lane lane[max_rows];
     int rows;
+    int64_t d_k, d_v;        // in whole vectors
     T *q;                    // rows × d_k, times scale · log2 e
     T *p;                    // for every tile of rows: 32 keys × its rows, scores, then weights
     uint32_t seen[max_rows]; // bits of the 32 keys each row may read
+    // Where the 32 keys and their values lie, and what they are multiplied by.
+    const char *k[word], *v[word];
+    T k_scale[word], v_scale[word];
+    T *k_copy, *v_copy; // 32 rows each, where the caller's cannot be read as whole vectors
 
     // Rows of the tile that starts with row0.
     int tile(int row0) const {
@@ -51,11 +56,11 @@ template <class T> constexpr int row_sums = most(8, W<T>);
 // p[j][r] = row r · key j, for the keys from `first` on, as many as fill the sums. Past the last key: the last one
 // again.
 template <class T, class S, int R>
-HW_INLINE void dot_rows(T *p, const T *q, const char *k, int64_t k_row, int64_t d_k, int64_t first, int64_t last,
+HW_INLINE void dot_rows(T *p, const T *q, const char *const *k, int64_t d_k, int64_t first, int64_t last,
                         Ahead &ahead) {
     constexpr int KT = row_sums<T> / R;
     const char *key[KT];
-    HW_EACH(j, 0, KT) key[j] = k + least(first + j, last) * k_row;
+    HW_EACH(j, 0, KT) key[j] = k[least(first + j, last)];
     Vec<T> sum[row_sums<T>] = {};
     for (int64_t c = 0; c < d_k; c += W<T>) {
         ahead.fetch<lines_of<T, S>(KT)>();
@@ -76,24 +81,23 @@ HW_INLINE void dot_rows(T *p, const T *q, const char *k, int64_t k_row, int64_t 
     }
 }
 
-template <class T, class S, int R>
-void score_rows(const RowBlock<T> &block, int row0, const char *k, int64_t keys, Ahead ahead) {
+template <class T, class S, int R> void score_rows(const RowBlock<T> &block, int row0, int64_t keys, Ahead ahead) {
     constexpr int KT = row_sums<T> / R;
-    const hw_attention &call = *block.call;
-    const T *const q = block.q + row0 * call.d_k;
+    const T *const q = block.q + row0 * block.d_k;
     for (int64_t j = 0; j < keys; j += KT)
-        dot_rows<T, S, R>(block.p + row0 * word, q, k, call.k.row, call.d_k, j, keys - 1, ahead);
+        dot_rows<T, S, R>(block.p + row0 * word, q, block.k, block.d_k, j, keys - 1, ahead);
 }
 
 // o[r] += Σ_j p[j][r] · v[j] for R rows and CV vectors of columns
 template <class T, class S, int R, int CV>
-HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *v, int64_t v_row, int64_t keys, Ahead &ahead) {
+HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *const *v, int64_t at, int64_t keys,
+                             Ahead &ahead) {
     Vec<T> sum[R][CV] = {};
 #pragma GCC unroll 2
     for (int64_t j = 0; j < keys; ++j) {
         ahead.fetch<lines_of<T, S>(CV)>();
         Vec<T> value[CV];
-        HW_EACH(c, 0, CV) value[c] = load_as<T, S>(v + j * v_row + c * W<T> * static_cast<int64_t>(sizeof(S)));
+        HW_EACH(c, 0, CV) value[c] = load_as<T, S>(v[j] + at + c * W<T> * static_cast<int64_t>(sizeof(S)));
         HW_EACH(r, 0, R)
             HW_EACH(c, 0, CV) sum[r][c] += value[c] * p[j * R + r];
     }
@@ -101,30 +105,42 @@ HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *v, int64
         HW_EACH(c, 0, CV) add_to<T>(o + r * d_v + c * W<T>, sum[r][c]);
 }
 
-template <class T, class S, int R>
-void mix_rows(T *o, const RowBlock<T> &block, int row0, const char *v, int64_t keys, Ahead ahead) {
+template <class T, class S, int R> void mix_rows(T *o, const RowBlock<T> &block, int row0, int64_t keys, Ahead ahead) {
     constexpr int CV = 8 / R;
-    const hw_attention &call = *block.call;
-    const int64_t d_v = call.d_v, size = sizeof(S);
+    const int64_t d_v = block.d_v, size = sizeof(S);
     const T *const p = block.p + row0 * word;
     o += row0 * d_v;
     int64_t c = 0;
     for (; c + CV * W<T> <= d_v; c += CV * W<T>)
-        mix_rows_tile<T, S, R, CV>(o + c, d_v, p, v + c * size, call.v.row, keys, ahead);
-    for (; c < d_v; c += W<T>) mix_rows_tile<T, S, R, 1>(o + c, d_v, p, v + c * size, call.v.row, keys, ahead);
+        mix_rows_tile<T, S, R, CV>(o + c, d_v, p, block.v, c * size, keys, ahead);
+    for (; c < d_v; c += W<T>) mix_rows_tile<T, S, R, 1>(o + c, d_v, p, block.v, c * size, keys, ahead);
 }
 
 // The same where a value is not finite and some row may not read it: only the rows that may do.
-template <class T, class S> void mix_rows_hidden(T *o, const RowBlock<T> &block, const char *v, int64_t keys) {
-    const hw_attention &call = *block.call;
+template <class T, class S> void mix_rows_hidden(T *o, const RowBlock<T> &block, int64_t keys) {
     for (int r = 0; r < block.rows; ++r)
-        for (int64_t c = 0; c < call.d_v; c += W<T>) {
+        for (int64_t c = 0; c < block.d_v; c += W<T>) {
             Vec<T> sum{};
             for (int64_t j = 0; j < keys; ++j)
                 if (block.seen[r] >> j & 1)
-                    sum += load_as<T, S>(v + j * call.v.row + c * sizeof(S)) * *block.place(r, j);
-            add_to<T>(o + r * call.d_v + c, sum);
+                    sum += load_as<T, S>(block.v[j] + c * static_cast<int64_t>(sizeof(S))) * *block.place(r, j);
+            add_to<T>(o + r * block.d_v + c, sum);
         }
+}
+
+template <class T, class S> bool values_finite(const RowBlock<T> &block, int64_t keys) {
+    bool finite = true;
+    if (block.call->v_scales.data) finite = all_finite<T>(block.v_scale, keys);
+    if constexpr (!__is_same(S, int8_t))
+        for (int64_t j = 0; j < keys; ++j) finite = finite && all_finite<T, S>(block.v[j], 0, 1, block.d_v);
+    return finite;
+}
+
+// p[j][r] ·= scale[j]: scores by those of the keys, weights by those of the values.
+template <class T, int R> void scale_rows(const RowBlock<T> &block, int row0, const T *scale, int64_t keys) {
+    T *const p = block.p + row0 * word;
+    for (int64_t j = 0; j < keys; ++j)
+        for (int r = 0; r < R; ++r) p[j * R + r] *= scale[j];
 }
 
 template <class T, int R> void cap_rows(const RowBlock<T> &block, int row0) {
@@ -133,14 +149,25 @@ template <class T, int R> void cap_rows(const RowBlock<T> &block, int row0) {
     for (int64_t i = 0; i < R * word; i += W<T>) store<T>(s + i, capped<T>(load<T>(s + i), cap));
 }
 
+// Which of the 32 keys from `start` on each row may read by its range and a Boolean mask; false where it is none.
+template <class T> bool see_rows(RowBlock<T> &block, int64_t start, int64_t keys) {
+    const hw_array &mask = block.call->mask;
+    uint32_t some = 0;
+    for (int r = 0; r < block.rows; ++r) {
+        const Lane &lane = block.lane[r];
+        block.seen[r] = range_word(lane.first, lane.last, start) & range_word(0, keys, 0);
+        if (lane.mask && mask.type == HW_BOOL)
+            block.seen[r] &= mask_word(lane.mask + start * mask.column, mask.column, keys);
+        some |= block.seen[r];
+    }
+    return some != 0;
+}
+
 // What a mask does to the 32 scores of a row from key `start` on; hidden ones become −∞.
 template <class T> void adjust_row(RowBlock<T> &block, const Group &group, int r, int64_t start, int64_t keys) {
     const hw_attention &call = *block.call;
     const Lane &lane = block.lane[r];
-    uint32_t seen = range_word(lane.first, lane.last, start) & range_word(0, keys, 0);
-    if (lane.mask && call.mask.type == HW_BOOL) {
-        seen &= mask_word(lane.mask + start * call.mask.column, call.mask.column, keys);
-    }
+    uint32_t seen = block.seen[r];
     if (is_biased(call)) {
         const bool masked = has_additive_mask(call);
         T row[word] = {};
@@ -210,15 +237,84 @@ template <class T, class Body> HW_INLINE void each_tile(const RowBlock<T> &block
     }
 }
 
-// The keys [start, start + keys) of a group, 32 at most, while `after` keys follow.
-template <class T, class K, class V>
-void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, int64_t start, int64_t keys, int64_t after) {
+HW_INLINE int64_t bytes_of(hw_type type) {
+    return is_eight_bit(type) ? 1 : type == HW_FLOAT64 ? 8 : type == HW_FLOAT32 ? 4 : 2;
+}
+
+// Whether rows can be read where they lie: as whole vectors.
+template <class T> bool reads_whole(const hw_array &array, int64_t width) {
+    return array.column == bytes_of(array.type) && width % W<T> == 0;
+}
+
+// Calls body with the type that keys or values are read as: the caller's, or T where they are copied first.
+template <class T, class Body> HW_INLINE void with_read_type(const hw_array &array, int64_t width, Body body) {
+    if (reads_whole<T>(array, width)) with_cached_type<T>(array.type, body);
+    else body(Stored<T>{});
+}
+
+// list[j] = where row start + j lies, or its copy.
+template <class T>
+void list_rows(const char **list, const KeyRows &rows, const hw_array &array, int64_t width, T *copy, int64_t start,
+               int64_t count) {
+    const bool whole = reads_whole<T>(array, width);
+    const int64_t padded = (width + W<T> - 1) / W<T> * W<T>;
+    rows.stretches(start, count, [&](int64_t i, const char *from, int64_t n) {
+        for (int64_t j = 0; j < n && whole; ++j) list[i + j] = from + j * rows.row;
+        for (int64_t j = 0; j < n && !whole; ++j) {
+            T *const to = copy + (i + j) * padded;
+            with_cached_type<T>(array.type, [&](auto stored) {
+                read_row<T, typename decltype(stored)::Type>(to, from + j * rows.row, array.column, width);
+            });
+            list[i + j] = reinterpret_cast<const char *>(to);
+        }
+    });
+}
+
+template <class T> void list_scales(T *scale, const KeyRows &rows, int64_t start, int64_t count) {
+    rows.stretches(start, count, [&](int64_t i, const char *from, int64_t n) {
+        for (int64_t j = 0; j < n; ++j) {
+            float x;
+            __builtin_memcpy(&x, from + j * rows.row, sizeof x);
+            scale[i + j] = x;
+        }
+    });
+}
+
+// What to ask for ahead: the rows of `list`, one after another unless there are blocks.
+HW_INLINE Ahead ahead_of(const hw_attention &call, const char *const *list, const hw_array &array, int64_t width,
+                         int64_t count) {
+    const int64_t bytes = width * bytes_of(array.type);
+    return call.block_table ? Ahead(list, bytes, count) : Ahead(*list, array.row, bytes, count);
+}
+
+// The keys, values and scales of a group.
+struct CachedRows {
+    KeyRows k, v, k_scales, v_scales;
+    explicit CachedRows(const Group &group)
+        : k(group.rows_of(group.call->k)), v(group.rows_of(group.call->v)),
+          k_scales(group.rows_of(group.call->k_scales)), v_scales(group.rows_of(group.call->v_scales)) {}
+};
+
+// The keys [start, start + keys) of a group, 32 at most, while `after` keys follow. block.k lists the keys, and is left
+// with those that follow.
+template <class T>
+void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, const CachedRows &rows, int64_t start,
+               int64_t keys, int64_t after) {
     const hw_attention &call = *block.call;
-    const int64_t k_bytes = call.d_k * static_cast<int64_t>(sizeof(K)),
-                  v_bytes = call.d_v * static_cast<int64_t>(sizeof(V));
-    const char *const k = group.k + start * call.k.row, *const v = group.v + start * call.v.row;
-    const Ahead values(v, call.v.row, v_bytes, keys);
-    each_tile(block, [&]<int R>(int row0) { score_rows<T, K, R>(block, row0, k, keys, values); });
+    const auto list_next = [&] {
+        if (after) list_rows<T>(block.k, rows.k, call.k, call.d_k, block.k_copy, start + keys, least(word, after));
+    };
+    if (!see_rows(block, start, keys)) return list_next(); // these keys and values need not come from memory
+    list_rows<T>(block.v, rows.v, call.v, call.d_v, block.v_copy, start, keys);
+    const Ahead values = ahead_of(call, block.v, call.v, call.d_v, keys);
+    with_read_type<T>(call.k, call.d_k, [&](auto stored) {
+        using K = typename decltype(stored)::Type;
+        each_tile(block, [&]<int R>(int row0) { score_rows<T, K, R>(block, row0, keys, values); });
+    });
+    if (call.k_scales.data) {
+        list_scales<T>(block.k_scale, rows.k_scales, start, keys);
+        each_tile(block, [&]<int R>(int row0) { scale_rows<T, R>(block, row0, block.k_scale, keys); });
+    }
     const uint32_t whole = range_word(0, keys, 0);
     bool hidden = false;
     if (call.softcap > 0) each_tile(block, [&]<int R>(int row0) { cap_rows<T, R>(block, row0); });
@@ -226,11 +322,18 @@ void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, int64_
         adjust_row(block, group, r, start, keys);
         hidden = hidden || block.seen[r] != whole;
     }
-    each_tile(block, [&]<int R>(int row0) { weigh_rows<T, R>(state, block, row0, call.d_v); });
-    if (hidden && !all_finite<T, V>(v, call.v.row, keys, call.d_v))
-        return mix_rows_hidden<T, V>(state.o, block, v, keys);
-    const Ahead next(k + (after ? word : 0) * call.k.row, call.k.row, k_bytes, after ? least(word, after) : keys);
-    each_tile(block, [&]<int R>(int row0) { mix_rows<T, V, R>(state.o, block, row0, v, keys, next); });
+    each_tile(block, [&]<int R>(int row0) { weigh_rows<T, R>(state, block, row0, block.d_v); });
+    if (call.v_scales.data) {
+        list_scales<T>(block.v_scale, rows.v_scales, start, keys);
+        each_tile(block, [&]<int R>(int row0) { scale_rows<T, R>(block, row0, block.v_scale, keys); });
+    }
+    list_next();
+    const Ahead next = ahead_of(call, block.k, call.k, call.d_k, after ? least(word, after) : keys);
+    with_read_type<T>(call.v, call.d_v, [&](auto stored) {
+        using V = typename decltype(stored)::Type;
+        if (hidden && !values_finite<T, V>(block, keys)) return mix_rows_hidden<T, V>(state.o, block, keys);
+        each_tile(block, [&]<int R>(int row0) { mix_rows<T, V, R>(state.o, block, row0, keys, next); });
+    });
 }
 
 } // namespace headwork::HW_CPU

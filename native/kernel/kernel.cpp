@@ -3,18 +3,17 @@
 #include "backward_distance.h"
 #include "backward_mainloop.h"
 #include "backward_mask.h"
-#include "decode_split_keys.h"
+#include "decode.h"
 #include "mainloop.h"
+#include "merge.h"
 #include "roofline.h"
 
 namespace headwork::HW_CPU {
 
-template <class T> int forward(const hw_attention &call, int threads) {
-    return suits_rows<T>(call) ? forward_in_rows<T>(call, threads) : forward_in_panels<T>(call, threads);
-}
-
 int forward_call(const hw_attention *call, int threads) {
-    return call->q.type == HW_FLOAT64 ? forward<double>(*call, threads) : forward<float>(*call, threads);
+    if (is_for_decoding(*call)) return decode(*call, threads);
+    return call->q.type == HW_FLOAT64 ? forward_in_panels<double>(*call, threads)
+                                      : forward_in_panels<float>(*call, threads);
 }
 
 template <class T> int backward(const hw_gradients &of, int threads) {
@@ -26,6 +25,11 @@ template <class T> int backward(const hw_gradients &of, int threads) {
 
 int backward_call(const hw_gradients *of, int threads) {
     return of->call.q.type == HW_FLOAT64 ? backward<double>(*of, threads) : backward<float>(*of, threads);
+}
+
+int merge_call(const hw_attention *to, const hw_array *out, const hw_array *lse, int threads) {
+    return to->out.type == HW_FLOAT64 ? merge<double>(*to, *out, *lse, threads)
+                                      : merge<float>(*to, *out, *lse, threads);
 }
 
 void multiply_add(int64_t operations, int threads) {

@@ -42,17 +42,44 @@ HW_INLINE hw_span span_of(const hw_attention &call, int64_t item) {
     return call.spans ? call.spans[item] : hw_span{0, call.tokens, 0, call.keys, call.offset, 0};
 }
 
+// Where the rows of a group's keys, values or scales lie: one after another, or in the blocks that a table names.
+struct KeyRows {
+    const char *first = nullptr; // of the first block
+    int64_t row = 0, block = 0, block_size = 0;
+    const int64_t *blocks = nullptr;
+
+    const char *at(int64_t key) const {
+        if (!blocks) return first + key * row;
+        return first + blocks[key / block_size] * block + key % block_size * row;
+    }
+    // A scale; 1 where there are none.
+    float scale_at(int64_t key) const {
+        float x = 1;
+        if (first) __builtin_memcpy(&x, at(key), sizeof x);
+        return x;
+    }
+    // Calls body(i, from, n) for every stretch of keys, start + i … start + i + n, that lie one `row` after another.
+    template <class Body> HW_INLINE void stretches(int64_t start, int64_t count, Body body) const {
+        if (!blocks) return body(0, at(start), count);
+        for (int64_t i = 0, n; i < count; i += n) {
+            n = least(count - i, block_size - (start + i) % block_size);
+            body(i, at(start + i), n);
+        }
+    }
+};
+
 // One batch item and one key head: the queries of every head in the group that reads it are its lanes, the heads of
 // one token side by side, so that neighbouring lanes read nearly the same keys.
 struct Group {
     const hw_attention *call;
     hw_span span;
-    int64_t item, heads, lanes, head0;
+    int64_t item, kv_head, heads, lanes, head0;
     const char *k, *v;
     int64_t q, out, mask, lse, weights; // offsets in bytes of this batch item
     int64_t sinks = 0, slopes = 0, table = 0;
 
-    Group(const hw_attention &of, int64_t item, int64_t kv_head) : call(&of), span(span_of(of, item)), item(item) {
+    Group(const hw_attention &of, int64_t item, int64_t kv_head)
+        : call(&of), span(span_of(of, item)), item(item), kv_head(kv_head) {
         int64_t at[HW_BATCH_AXES];
         batch_place(of, item, at);
         heads = of.heads / of.kv_heads;
@@ -68,6 +95,19 @@ struct Group {
         if (of.sinks.data) sinks = batch_offset(of.sinks, at);
         if (of.slopes.data) slopes = batch_offset(of.slopes, at);
         if (of.table.data) table = batch_offset(of.table, at);
+    }
+
+    // Of k, v or their scales.
+    KeyRows rows_of(const hw_array &array) const {
+        if (!array.data) return {};
+        const char *const head = array.data + kv_head * array.head;
+        if (call->block_table) {
+            const int64_t *const blocks = call->block_table + item * call->item_blocks;
+            return {head, array.row, array.batch[HW_BATCH_AXES - 1], call->block_size, blocks};
+        }
+        int64_t at[HW_BATCH_AXES];
+        batch_place(*call, item, at);
+        return {head + batch_offset(array, at) + span.key0 * array.row, array.row};
     }
 
     static char *place(const hw_array &array, int64_t offset, int64_t head, int64_t row) {

@@ -4,6 +4,7 @@
 
 #include "epilogue.h"
 #include "mask_runs.h"
+#include "merge.h"
 #include "tile_scheduler.h"
 #include "work_queue.h"
 
@@ -39,6 +40,7 @@ template <class T> struct PanelWorker {
     KeyBlock<T> block{};
     T *k_copy = nullptr, *v_copy = nullptr;
     typename Shape<T>::Wider *wide = nullptr;
+    Aside<T> aside{};
 
     int64_t carve(char *memory) {
         Carve from{memory};
@@ -56,6 +58,7 @@ template <class T> struct PanelWorker {
         k_copy = k_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_k));
         v_copy = v_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_v));
         wide = from.take<typename Shape<T>::Wider>(of.d_v);
+        aside.carve(from, of, lanes);
         block.call = &of;
         block.d_k = of.d_k;
         block.d_v = of.d_v;
@@ -132,8 +135,12 @@ template <class T> struct PanelWorker {
         }
         for (int64_t i = 0; i < item.panels; ++i) fill(panel[i], of.d_v);
         for (int64_t i = 0; i < item.panels; ++i)
-            if (call.plan.parts == 1 || hand_in(panel[i], item, item.slot + i))
-                finish(panel[i], group, wide, call.dropout);
+            if (call.plan.parts == 1 || hand_in(panel[i], item, item.slot + i)) finish_panel(panel[i], group);
+    }
+
+    void finish_panel(Panel<T> &one, const Group &group) {
+        const auto write = [&](const Group &where) { finish(one, where, wide, call.dropout); };
+        of.merges ? aside.merge(one.lane, one.count, group, write) : write(group);
     }
 
     // Leaves the state of one part; true with the state of all parts, for whoever was last.

@@ -2,6 +2,7 @@
 #ifndef HEADWORK_KERNEL_MASK_H
 #define HEADWORK_KERNEL_MASK_H
 
+#include "microkernel.h"
 #include "overflow_fallback.h"
 
 namespace headwork::HW_CPU {

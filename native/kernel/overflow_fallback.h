@@ -14,6 +14,10 @@ namespace headwork::HW_CPU {
 // A row with scores below this has nothing but such numbers to read, and nothing else counts beside them.
 template <class T> constexpr T deep = -largest<T> / (1 << 20);
 
+// In the wider type, and in none wider still, which takes five times as long.
+inline double binary_log(float x) { return log2(static_cast<double>(x)); }
+inline long double binary_log(double x) { return log2l(x); }
+
 template <class T> struct CarefulRow {
     using Wide = typename Shape<T>::Wider;
     const Group &group;
@@ -36,22 +40,22 @@ template <class T> struct CarefulRow {
         return x;
     }
 
-    Wide score(int64_t key, Wide added) const {
+    Wide score(const char *k, Wide k_scale, Wide added) const {
         Wide sum = 0;
-        const char *k = group.k + key * call.k.row;
         for (int64_t c = 0; c < call.d_k; ++c)
             sum += Wide(read_number<T>(call.q, lane.q + c * call.q.column)) *
-                   Wide(read_number<T>(call.k, k + c * call.k.column));
-        sum *= Wide(call.scale);
+                   Wide(read_cached<T>(call.k, k + c * call.k.column));
+        sum *= Wide(call.scale) * k_scale;
         if (call.softcap > 0) sum = Wide(call.softcap) * tanhl(sum / Wide(call.softcap));
         return sum + added;
     }
 
     // Calls body(key, score) for every key that may be read.
     template <class Body> void each(Body body) const {
+        const KeyRows k = group.rows_of(call.k), scales = group.rows_of(call.k_scales);
         for (int64_t key = lane.first; key < lane.last; ++key) {
             const Wide added = bias(key);
-            if (added != -infinity<Wide>) body(key, score(key, added));
+            if (added != -infinity<Wide>) body(key, score(k.at(key), scales.scale_at(key), added));
         }
     }
 
@@ -76,9 +80,9 @@ template <class T> struct CarefulRow {
     Wide log_sum(T top, T sum) const {
         constexpr Wide ln2 = 0.6931471805599453094172L;
         if (sum == 0) return -infinity<Wide>;
-        if (!is_deep(top)) return (Wide(top) + log2l(Wide(sum))) * ln2;
+        if (!is_deep(top)) return (Wide(top) + binary_log(sum)) * ln2;
         const Wide only = only_bias();
-        return only + (Wide(top) - Wide(bias_in_powers<T>(static_cast<T>(only))) + log2l(Wide(sum))) * ln2;
+        return only + (Wide(top) - Wide(bias_in_powers<T>(static_cast<T>(only))) + binary_log(sum)) * ln2;
     }
 
     // `sums` holds d_v wide numbers.
@@ -106,15 +110,17 @@ template <class T> struct CarefulRow {
         const RowKey row = dropout.on ? dropout.key(group.item, lane.head, lane.token) : RowKey{};
         Wide sum = other > -infinity<Wide> ? weight(other) : Wide(0);
         for (int64_t c = 0; c < call.d_v; ++c) sums[c] = 0;
+        const KeyRows values = group.rows_of(call.v), scales = group.rows_of(call.v_scales);
         each([&](int64_t key, Wide s) {
             const Wide p = weight(s);
             sum += p;
             const Wide kept = !dropout.on ? p : dropout.keeps(row, key)[0] ? p * Wide(dropout.gain) : p * Wide(0);
             weigh(key, static_cast<T>(kept));
             if (p == 0) return;
-            const char *v = group.v + key * call.v.row;
+            const char *const v = values.at(key);
+            const Wide scaled = kept * Wide(scales.scale_at(key));
             for (int64_t c = 0; c < call.d_v; ++c)
-                sums[c] += kept * Wide(read_number<T>(call.v, v + c * call.v.column));
+                sums[c] += scaled * Wide(read_cached<T>(call.v, v + c * call.v.column));
         });
         finish(sums, sum, top);
     }

@@ -13,11 +13,17 @@ struct Ahead {
     static constexpr int64_t line = 64; // bytes
     const char *next = nullptr, *end_of_row = nullptr;
     int64_t row = 0, length = 0, rows = 0; // bytes from row to row, and of a row in whole lines
+    const char *const *list = nullptr;     // where rows lie in no order: each of them
 
     Ahead() = default;
     Ahead(const char *from, int64_t step, int64_t bytes, int64_t count)
         : next(from), row(step), length((bytes + line - 1) / line * line), rows(count) {
         if (row == length) length *= rows, rows = 1; // one long row
+        end_of_row = next + length;
+    }
+
+    Ahead(const char *const *each, int64_t bytes, int64_t count)
+        : next(*each), length((bytes + line - 1) / line * line), rows(count), list(each) {
         end_of_row = next + length;
     }
 
@@ -29,7 +35,7 @@ struct Ahead {
 
   private:
     void turn() {
-        if (--rows > 0) end_of_row += row;
+        if (--rows > 0) end_of_row = list ? *++list + length : end_of_row + row;
         next = end_of_row - length;
     }
 };

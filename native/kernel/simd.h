@@ -13,7 +13,7 @@
 #define HW_INLINE inline __attribute__((always_inline))
 #define HW_LAMBDA __attribute__((always_inline))
 // A loop with a constant count, laid out whole.
-#define HW_EACH(i, from, to) _Pragma("GCC unroll 16") for (int i = (from); i < (to); ++i)
+#define HW_EACH(i, from, to) _Pragma("GCC unroll 32") for (int i = (from); i < (to); ++i)
 
 namespace headwork::HW_CPU {
 
@@ -74,6 +74,9 @@ template <class T> HW_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
 #if HW_BYTES == 32 && defined(__AVX__)
     if constexpr (sizeof(T) == 4) return (Vec<T>)_mm256_max_ps((__m256)a, (__m256)b);
     else return (Vec<T>)_mm256_max_pd((__m256d)a, (__m256d)b);
+#elif HW_BYTES == 64 && defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_maskz_max_ps(0xFFFF, (__m512)a, (__m512)b);
+    else return (Vec<T>)_mm512_maskz_max_pd(0xFF, (__m512d)a, (__m512d)b);
 #else
     return a > b ? a : b;
 #endif
@@ -82,6 +85,8 @@ template <class T> HW_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
 template <class T> HW_INLINE bool any(IVec<T> truth) {
 #if HW_BYTES == 32 && defined(__AVX__)
     return _mm256_movemask_ps((__m256)truth) != 0;
+#elif HW_BYTES == 64 && defined(__AVX512DQ__)
+    return _mm512_movepi32_mask((__m512i)truth) != 0;
 #else
     typedef long long Words __attribute__((vector_size(HW_BYTES)));
     Words words = (Words)truth;
@@ -91,10 +96,14 @@ template <class T> HW_INLINE bool any(IVec<T> truth) {
 #endif
 }
 
-template <class T> HW_INLINE T total(Vec<T> v) {
-    T sum = 0;
-    HW_EACH(i, 0, W<T>) sum += v[i];
-    return sum;
+// The sum of all elements, by halves.
+template <class T, int step, int... i> HW_INLINE Vec<T> with_other(Vec<T> v, std::integer_sequence<int, i...>) {
+    return v + __builtin_shufflevector(v, v, (i ^ step)...);
+}
+template <class T, int step = W<T> / 2> HW_INLINE T total(Vec<T> v) {
+    v = with_other<T, step>(v, std::make_integer_sequence<int, W<T>>{});
+    if constexpr (step > 1) return total<T, step / 2>(v);
+    else return v[0];
 }
 
 template <class T> constexpr int lane_of = 16 / static_cast<int>(sizeof(T)); // elements in 16 bytes

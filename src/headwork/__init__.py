@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     __version__: str
     from headwork.configure import counts, diagram, moments, shapes
     from headwork.engine.attention import attention
+    from headwork.engine.decode import attention_decode
     from headwork.engine.layer import MultiHead
     from headwork.engine.merge import merge
+    from headwork.engine.paged_cache import PagedCache
+    from headwork.engine.quantize import quantize
     from headwork.engine.varlen import attention_varlen
     from headwork.inspecting.inspect import inspect
     from headwork.marking.mark import mark
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "HeadworkError",
     "MultiHead",
+    "PagedCache",
     "attention",
+    "attention_decode",
     "attention_varlen",
     "counts",
     "diagram",
@@ -36,6 +41,7 @@ __all__ = [
     "merge",
     "moments",
     "prove",
+    "quantize",
     "shapes",
     "solve",
 ]
@@ -43,7 +49,15 @@ __all__ = [
 # Loaded when first used, so that `import headwork` costs next to nothing.
 _MODULES = {
     "headwork.configure": ("counts", "diagram", "moments", "shapes"),
-    "headwork.engine": ("MultiHead", "attention", "attention_varlen", "merge"),
+    "headwork.engine": (
+        "MultiHead",
+        "PagedCache",
+        "attention",
+        "attention_decode",
+        "attention_varlen",
+        "merge",
+        "quantize",
+    ),
     "headwork.inspecting.inspect": ("inspect",),
     "headwork.marking.mark": ("mark",),
     "headwork.proofs": ("prove",),

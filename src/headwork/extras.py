@@ -14,6 +14,7 @@ EXTRAS: dict[str, tuple[str, str]] = {
     "safetensors": ("weights", "layers out of safetensors files"),
     "torch": ("torch", "the same attention on tensors, with gradients"),
     "transformers": ("look", "the heads of a real model on a page"),
+    "diffusers": ("diffusers", "the kernel under a name that diffusers knows"),
     "onnxruntime": ("bench", "a peer for headwork bench"),
     "jax": ("jax", "the same attention on JAX's arrays, with gradients"),
 }

@@ -56,7 +56,9 @@ def _ratio(ratio: m.Ratio) -> str:
 
 
 def _is_product(maths: m.Maths) -> bool:
-    return isinstance(maths, m.Row) and maths.items[0] not in (m.Sign("("), m.Sign("["), m.Letter("∂"))
+    if not isinstance(maths, m.Row) or not maths.items:
+        return False
+    return maths.items[0] not in (m.Sign("("), m.Sign("["), m.Letter("∂"))
 
 
 def _root(root: m.RootOf) -> str:

@@ -167,7 +167,7 @@ def minus(maths: Maths) -> Maths:
 
 
 def is_negative(maths: Maths) -> bool:
-    return isinstance(maths, Row) and maths.items[0] == MINUS
+    return isinstance(maths, Row) and maths.items[:1] == (MINUS,)
 
 
 def is_sum(maths: Maths) -> bool:

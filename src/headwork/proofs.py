@@ -184,8 +184,18 @@ def equal(a: Any, b: Any) -> bool:
         return False
     # What holds whatever a maximum is holds for the maximum, and then exponentials are the only functions left.
     freed = difference.replace(sympy.Max, lambda *numbers: sympy.Dummy(str(numbers), real=True))
-    above, _ = sympy.fraction(sympy.together(sympy.powsimp(sympy.expand(freed, power_exp=True))))
+    above, _ = sympy.fraction(sympy.together(freed.replace(sympy.exp, _factors_of_exponential)))
     return bool(sympy.expand(above) == 0 or sympy.simplify(difference) == 0)
+
+
+def _factors_of_exponential(exponent: Any) -> Any:
+    """e^(2a − b) = (e^a)²·(e^b)⁻¹, with a letter for e^a and one for e^b: what is left is a quotient of polynomials."""
+    factors = []
+    for term in sympy.Add.make_args(sympy.expand(exponent)):
+        number, rest = term.as_coeff_Mul()
+        whole = number if number.is_Integer else sympy.Integer(1 if number > 0 else -1)
+        factors.append(sympy.Symbol(f"e^({rest * number / whole})", positive=True) ** whole)
+    return sympy.Mul(*factors)
 
 
 def _small_numbers(expression: Any) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
+from functools import cached_property
 
 from headwork import working as w
 from headwork.build import build
@@ -46,9 +47,12 @@ class Solver:
             raise HeadworkError(f"{where}{error}") from None
         return w.PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
+    @cached_property
+    def order(self) -> dict[Step, tuple[int, int]]:
+        return {step: (_block(step), i) for i, step in enumerate(needed(self.ready.ends, {}))}
+
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
-        order = {step: (_block(step), i) for i, step in enumerate(needed(self.ready.ends, {}))}
-        return sorted(steps, key=lambda step: order[step])
+        return sorted(steps, key=self.order.__getitem__)
 
     def in_sheet_order(self) -> list[Step]:
         """What is given as the sheet gives it, then what follows from its other keys: a mask, angles."""

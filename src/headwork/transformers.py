@@ -11,7 +11,7 @@ have. What the kernel cannot read goes to `sdpa`, and says so once.
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ except ImportError as error:
         f"headwork.transformers needs transformers 5 or newer ({error}): {how_to_install('transformers')}"
     ) from None
 
-from headwork.torch.calls import Biases, What, accumulator, forward_into
+from headwork.torch.calls import Biases, What, accumulator, forward_into, plain
 from headwork.torch.formula import places, worked_with_weights
 from headwork.torch.path import Path, needs_gradient, where
 from headwork.torch.report import count
@@ -81,20 +81,48 @@ def mask(
     if not has_entry(config.__class__):
         return masking_utils.eager_mask(batch_size, q_length, kv_length, **given)
     window = pattern(mask_function)
-    plain = not torch.compiler.is_compiling() and not masking_utils.is_tracing(attention_mask)
+    eager = not torch.compiler.is_compiling() and not masking_utils.is_tracing(attention_mask)
     real = None
-    if window is not None and plain and type(q_length) is int:
+    if window is not None and eager and type(q_length) is int:
         real = run_of_keys(attention_mask, batch_size, kv_length, kv_offset)
     if window is None or real is None:
         # A mask that stands for nothing but itself: none of sdpa's shortcuts, which rely on is_causal.
         given |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
         return masking_utils.sdpa_mask(batch_size, q_length, kv_length, **given)
-    rows = torch.zeros((batch_size, 1, 1, COLUMNS), dtype=torch.int64)
-    first, last = real
-    numbers = (0, q_length, 0, last, int(q_offset) - kv_offset, first, *window, SIGN)
-    for column, number in enumerate(numbers):
-        rows[:, 0, 0, column] = number
+    return rows_of(batch_size, q_length, int(q_offset) - kv_offset, real, window)
+
+
+class MaskRows(NamedTuple):
+    """What a tensor of rows says, read once for all layers; `version` is the tensor's when it was written."""
+
+    version: int
+    tokens: int
+    end: int  # of the last real key of all sequences
+    spans: Tensor
+    window: Window
+
+
+def rows_of(batch: int, tokens: int, offset: int, real: tuple[list[int], list[int]], window: Window) -> Tensor:
+    first, end = (side * batch if len(side) == 1 else side for side in real)
+    table = [[0, tokens, 0, last, offset, begin, *window, SIGN] for begin, last in zip(first, end, strict=True)]
+    with torch.inference_mode(False):  # for tensors that know whether they were changed
+        rows = torch.tensor(table, dtype=torch.int64, device="cpu").reshape(batch, 1, 1, COLUMNS)
+        spans = rows.reshape(batch, COLUMNS)[:, :6].contiguous()
+    setattr(rows, NAME, MaskRows(rows._version, tokens, max(end, default=0), spans, window))
     return rows
+
+
+def read_again(given: Tensor) -> MaskRows:
+    """What a copy of our rows says; others are refused."""
+    whole = given.dim() == 4 and given.shape[-1] == COLUMNS and given.numel() > 0
+    rows = given.reshape(-1, COLUMNS) if whole else given
+    numbers = rows[0].tolist() if whole else [0]
+    if numbers[-1] != SIGN:
+        raise HeadworkError(
+            f"the attention mask is {given.dtype} {tuple(given.shape)}: a model has changed the one that "
+            'headwork.transformers made. Load it with attn_implementation="sdpa".'
+        )
+    return MaskRows(0, numbers[1], int(rows[:, 3].max()), rows[:, :6].contiguous(), (numbers[6], numbers[7]))
 
 
 @cache
@@ -110,10 +138,10 @@ def has_entry(config: Any) -> bool:
     )
 
 
-def run_of_keys(given: Tensor | None, batch: int, keys: int, offset: int) -> tuple[Any, Any] | None:
-    """(first, end) of the keys that are real, in every sequence; None where they do not lie together."""
+def run_of_keys(given: Tensor | None, batch: int, keys: int, offset: int) -> tuple[list[int], list[int]] | None:
+    """(first, end) of the keys that are real, for all sequences or each; None where they do not lie together."""
     if given is None:
-        return 0, keys
+        return [0], [keys]
     if given.dim() != 2 or not given.is_cpu:
         return None
     padded = masking_utils.prepare_padding_mask(given, keys, offset)
@@ -125,7 +153,7 @@ def run_of_keys(given: Tensor | None, batch: int, keys: int, offset: int) -> tup
     end = first + amount
     place = torch.arange(keys)
     together = (place >= first[:, None]) & (place < end[:, None])
-    return (first, end) if bool((together == real).all()) else None
+    return (first.tolist(), end.tolist()) if bool((together == real).all()) else None
 
 
 class Reading:
@@ -138,20 +166,15 @@ class Reading:
             # As sdpa has it: a module's own causal order, the first token at the first key, but for a single token.
             self.window = (-1, 0) if causal and tokens > 1 else (-1, -1)
         elif given.dtype == torch.int64:
-            whole = given.dim() == 4 and given.shape[-1] == COLUMNS
-            rows = given.reshape(-1, COLUMNS) if whole else given
-            numbers = rows[0].tolist() if whole else [0]
-            if numbers[-1] != SIGN:
+            rows: MaskRows | None = getattr(given, NAME, None)
+            if rows is None or given.is_inference() or given._version != rows.version:
+                rows = read_again(given)
+            if rows.tokens != tokens or rows.end > keys:
                 raise HeadworkError(
-                    f"the attention mask is {given.dtype} {tuple(given.shape)}: a model has changed the one that "
-                    'headwork.transformers made. Load it with attn_implementation="sdpa".'
-                )
-            if numbers[1] != tokens or int(rows[:, 3].max()) > keys:
-                raise HeadworkError(
-                    f"the attention mask was made for {numbers[1]} tokens, and {tokens} tokens read {keys} keys here: "
+                    f"the attention mask was made for {rows.tokens} tokens, and {tokens} tokens read {keys} keys here: "
                     'a model uses one mask for layers of several kinds. Load it with attn_implementation="sdpa".'
                 )
-            self.tensor, self.spans, self.window = None, rows[:, :6].contiguous(), (numbers[6], numbers[7])
+            self.tensor, self.spans, self.window = None, rows.spans, rows.window
 
     def add(self, bias: Tensor) -> None:
         """A learned bias on top, (1 or batch, heads, tokens, keys)."""
@@ -169,7 +192,16 @@ class Reading:
         return seen if self.tensor is None else self.tensor.masked_fill(~seen, -torch.inf)
 
 
-def attention(
+class AskedCall(NamedTuple):
+    """A call as our functions have it, and its way."""
+
+    path: Path
+    reading: Reading
+    biases: Biases
+    what: What
+
+
+def asked(
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -182,12 +214,10 @@ def attention(
     softcap: float | None = None,
     s_aux: Tensor | None = None,
     **others: Any,
-) -> tuple[Tensor, Tensor | None]:
-    """(output (batch, tokens, heads, d_v), weights or None), as transformers calls every attention."""
+) -> AskedCall:
+    """The one question of this entry: what is to be worked out, and which way. No seed is drawn yet."""
     if others.get("cache") is not None:  # pages of a cache of transformers' own
-        return handed_on(
-            module, query, key, value, attention_mask, "a paged cache", dropout, scaling, is_causal, others
-        )
+        return AskedCall(Path("torch", "a paged cache"), Reading(None, query, key, False), Biases(), plain(False, 1.0))
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     reading = Reading(attention_mask, query, key, causal)
     if position_bias is not None:
@@ -195,61 +225,86 @@ def attention(
     sinks = None if s_aux is None else s_aux.to(accumulator(query))
     biases = Biases(reading.tensor, sinks)
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    seed = fresh_seed() if dropout else None
-    what = What(reading.spans, seed, False, 0, *reading.window, scale, float(softcap or 0.0), float(dropout))
+    what = What(reading.spans, None, False, 0, *reading.window, scale, float(softcap or 0.0), float(dropout))
     path = where(query, key, value, *biases)
-    if path.way == "torch" and softcap is None and s_aux is None and not others.get("output_attentions"):
+    if others.get("output_attentions") and path.way != "torch":
+        # The kernel gives weights too, but no gradient flows through them.
+        flows = path.way != "kernel" or needs_gradient(query, key, value, *biases)
+        path = Path("torch", "weights with gradients") if flows else path
+    return AskedCall(path, reading, biases, what)
+
+
+def explain(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **given: Any
+) -> Path:
+    """Which way `attention` would take with these arguments here and now, and why.
+
+    >>> x = torch.eye(2)[None, None]
+    >>> print(explain(nn.Module(), x, x, x, None))
+    kernel: without gradients
+    >>> print(explain(nn.Module(), x.requires_grad_(), x, x, None, output_attentions=True))
+    torch: weights with gradients
+    """
+    return asked(module, query, key, value, attention_mask, **given).path
+
+
+def attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **given: Any
+) -> tuple[Tensor, Tensor | None]:
+    """(output (batch, tokens, heads, d_v), weights or None), as transformers calls every attention."""
+    path, reading, biases, what = asked(module, query, key, value, attention_mask, **given)
+    if path.way == "torch" and can_be_handed_on(given):
         if reading.spans is not None:
-            attention_mask, is_causal = reading.written_out(what, query, key.shape[2]), False
-        elif position_bias is not None:
-            others |= {"position_bias": position_bias}
-        return handed_on(module, query, key, value, attention_mask, path.reason, dropout, scaling, is_causal, others)
-    if others.get("output_attentions"):
+            attention_mask = reading.written_out(what, query, key.shape[2])
+            given |= {"is_causal": False, "position_bias": None}
+        return handed_on(path.reason, module, query, key, value, attention_mask, given)
+    if what.dropout:
+        what = what._replace(seed=fresh_seed())
+    count(NAME, path)
+    weights = None
+    if given.get("output_attentions"):
         out, weights = with_weights(path, query, key, value, biases, what)
     else:
-        count(NAME, path)
-        out, weights = run(path.way, query, key, value, biases, what)[0], None
+        out = run(path.way, query, key, value, biases, what)[0]
     return out.transpose(1, 2).contiguous(), weights
 
 
 def with_weights(
     path: Path, query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What
 ) -> tuple[Tensor, Tensor]:
-    """(output, weights): by the kernel, but where gradients are to flow through the weights too."""
-    if path.way != "kernel" or needs_gradient(query, key, value, *biases):
-        count(NAME, Path("torch", "weights with gradients" if path.way != "torch" else path.reason))
+    if path.way == "torch":
         out, _, weights = worked_with_weights(query, key, value, biases, what)
-        return out, weights.to(query.dtype)
-    count(NAME, path)
-    out = query.new_empty((*query.shape[:-1], value.shape[-1]))
-    weights = query.new_empty((*query.shape[:-1], key.shape[2]), dtype=accumulator(query))
-    forward_into(out, None, query, key, value, biases, what, weights)
+    else:
+        out = query.new_empty((*query.shape[:-1], value.shape[-1]))
+        weights = query.new_empty((*query.shape[:-1], key.shape[2]), dtype=accumulator(query))
+        forward_into(out, None, query, key, value, biases, what, weights)
     return out, weights.to(query.dtype)
+
+
+def can_be_handed_on(given: dict[str, Any]) -> bool:
+    """Whether `sdpa` knows all that is asked for; a paged cache is its own to read."""
+    unknown = given.get("softcap") is not None or given.get("s_aux") is not None or given.get("output_attentions")
+    return not unknown or given.get("cache") is not None
 
 
 said: set[str] = set()
 
 
 def handed_on(
+    reason: str,
     module: nn.Module,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    reason: str,
-    dropout: float,
-    scaling: float | None,
-    is_causal: bool | None,
-    others: dict[str, Any],
+    given: dict[str, Any],
 ) -> tuple[Tensor, Tensor | None]:
     """To transformers' own `sdpa`, which is said once for every reason."""
     if reason not in said:
         said.add(reason)
         warnings.warn(f'attn_implementation="headwork" hands calls on to sdpa: {reason}.', stacklevel=3)
     count(NAME, Path("torch", reason))
-    found: tuple[Tensor, Tensor | None] = sdpa_attention_forward(
-        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **others
-    )
+    found: tuple[Tensor, Tensor | None] = sdpa_attention_forward(module, query, key, value, attention_mask, **given)
     return found
 
 

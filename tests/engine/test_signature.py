@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwork.engine import MultiHead, attention, attention_varlen
+from headwork.engine import MultiHead, attention, attention_decode, attention_varlen
 from headwork.engine.arguments import Options
+from headwork.engine.decode import DecodeOptions
 from headwork.engine.layer import CallOptions
 from headwork.engine.varlen import PackedOptions
 
@@ -44,18 +45,23 @@ def options_of(function: Any) -> dict[str, inspect.Parameter]:
 
 @pytest.mark.parametrize("name", options_of(attention))
 def test_no_option_is_dropped_on_the_short_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that asks for anything must not reach the kernel's entry that knows of nothing."""
+    """The short way is told of an option, or is not taken: the kernel's other entry follows."""
     asked = {name: ASKED[name]}
     more: dict[str, dict[str, Any]] = {"offset": {"window": (1, 1)}, "dropout": {"seed": 1}}
     asked |= more.get(name, {})
-    taken = []
-    fake = SimpleNamespace(plain=lambda *_: taken.append("short"), forward=lambda *_: taken.append("long"))
+    taken: list[tuple[Any, ...]] = []
+    fake = SimpleNamespace(short_call=lambda *told: taken.append(told), forward=lambda *_: taken.append(()))
     monkeypatch.setattr(sys.modules["headwork.engine.attention"], "kernel", fake)
     attention(X, X, X)
-    assert taken == ["short", "long"]  # it says None here, and the long way follows
+    usual = taken[0]
+    assert taken == [usual, ()]  # it says None here, and the long way follows
     taken.clear()
     attention(X, X, X, **asked)
-    assert taken == ["long"]
+    *short, long = taken
+    assert long == ()
+    for told in short:
+        changed = [here for here, before in zip(told, usual, strict=True) if here is not before]
+        assert any(here is ASKED[name] for here in changed)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +69,7 @@ def test_no_option_is_dropped_on_the_short_way(name: str, monkeypatch: pytest.Mo
     [
         (attention, Options, {"return_lse", "return_weights"}),
         (attention_varlen, PackedOptions, {"return_lse"}),
+        (attention_decode, DecodeOptions, {"return_lse"}),
         (MultiHead.__call__, CallOptions, {"return_weights"}),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from headwork.engine import attention, attention_varlen, backend
 from tests.engine.cases import draws
+from tests.render.conftest import require
 
 SHAPES = [
     ((1, 8, 300, 64), (1, 8, 300, 64)),
@@ -123,6 +124,7 @@ POOL = (
 @pytest.mark.parametrize("early", [True, False])
 def test_a_first_call_in_a_forked_child_after_somebodys_pool_ran(early: bool) -> None:
     """Imported before the fork, or only in the child: a pool that lost its threads is not waited for."""
+    require("torch")
     load = "import numpy as np; from headwork.engine import attention"
     before, inside = (f"{load}; {POOL}", "pass") if early else (POOL, load)
     assert run(FIRST_CALL.format(before=before, inside=inside)) == "0"

@@ -184,10 +184,17 @@ def losses(attend: Any) -> list[float]:
     return found
 
 
+def in_float64(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool) -> torch.Tensor:
+    return torchs_own(q.double(), k.double(), v.double(), is_causal=is_causal).float()
+
+
 def test_a_transformer_learns_the_same() -> None:
-    """200 steps from one seed: the same losses to 1e-4, and it does learn."""
+    """200 steps from one seed: the same losses to 1e-4 as with attention in float64, and it does learn.
+
+    Not as with torch's own in float32, which itself ends 5e-4 from the run with attention in float64.
+    """
     x = torch.ones(1, 1, 2, 2, requires_grad=True)
     assert explain(x, x, x, is_causal=True).way == "kernel"
-    ours, theirs = losses(scaled_dot_product_attention), losses(torchs_own)
+    ours, exact = losses(scaled_dot_product_attention), losses(in_float64)
     assert ours[-1] < 0.5 * ours[0]
-    assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) < 1e-4
+    assert max(abs(a - b) for a, b in zip(ours, exact, strict=True)) < 1e-4

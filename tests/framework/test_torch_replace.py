@@ -11,7 +11,7 @@ from torch.nn.attention import current_flash_attention_impl
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from headwork.errors import HeadworkError
-from headwork.torch import replace, restore, scaled_dot_product_attention, use
+from headwork.torch import explain, replace, restore, scaled_dot_product_attention, use
 
 
 @pytest.fixture
@@ -185,3 +185,45 @@ def test_dropout_runs_on_the_kernel_and_the_rest_is_counted_with_its_reason() ->
     assert torch.equal(below, scaled_dot_product_attention(x, x, x, dropout_p=0.2))
     torch.manual_seed(0)
     assert not torch.equal(below, torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.2))
+
+
+def test_explain_answers_for_torchs_function_under_use() -> None:
+    """Call by call what is counted, for all that torch's function takes."""
+    x = torch.randn(2, 4, 5, 8)
+    shapes = [(x, x, x), (x[0], x[0], x[0]), (x, x, x[..., :4]), (x[:1], x, x), (x.half(),) * 3, (x[:0],) * 3]
+    shapes.append((x.clone().requires_grad_(), x, x))
+    bias = torch.zeros(5, 5)
+    options: list[dict[str, Any]] = [{}, {"dropout_p": 0.3}, {"is_causal": True}, {"attn_mask": bias > 1}]
+    options += [{"attn_mask": bias.clone().requires_grad_()}, {"attn_mask": bias, "dropout_p": 0.5}]
+    found = set()
+    for tensors in shapes:
+        for given in options:
+            if "attn_mask" in given and given["attn_mask"].dtype != torch.bool and tensors[0].dtype == torch.half:
+                continue  # torch refuses it
+            with use() as ran:
+                sdpa(*tensors, **given)
+            told = explain(*tensors, **given, under_use=True)
+            assert [(one.way, one.reason) for one in ran.calls] in ([(told.way, told.reason)], [])
+            assert ran.calls or told.reason == "nothing to work out"
+            found.add(str(told))
+    assert "kernel: below torch's function" in found
+    assert "kernel: with gradients" in found
+    assert "torch: torch has a fused kernel for tensors of 4 axes alone" in found
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert str(explain(x, x, x, under_use=True)) == "torch: fused kernels are switched off"
+    assert str(explain(*(x.to("meta"),) * 3, under_use=True)) == "torch: a tensor is on meta"
+    with torch.autocast("cpu"):
+        assert explain(x, x, x.double(), under_use=True).way == "torch"
+        assert explain(x, x.half(), x, under_use=True).way == "kernel"
+
+
+def test_a_bias_with_gradients_runs_on_the_kernel() -> None:
+    """torch has no fused kernel for it; Swin and others learn one."""
+    q, k, v = (torch.randn(2, 4, 9, 8, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 4, 9, 9, requires_grad=True)
+    leaves = (q, k, v, bias)
+    expected = torch.autograd.grad(sdpa(q, k, v, bias).square().sum(), leaves)
+    with use() as ran:
+        found = torch.autograd.grad(sdpa(q, k, v, bias).square().sum(), leaves)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert (ran.on_kernel(), ran.elsewhere()) == (1, 0)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from models import SUBJECTS, registered, text, tried
+from architectures import SUBJECTS, text
+from models import generated, registered, trained_with_dropout, tried
 from torch import nn
 
 import headwork.transformers as ours
@@ -37,7 +38,7 @@ NAMES = (
 @pytest.mark.parametrize(("side", "training"), [("left", False), ("right", True)])
 def test_as_near_to_float64_as_torchs_own(name: str, side: str, training: bool) -> None:
     """Outputs and all gradients, padded; every call on the kernel."""
-    wrong, ran = tried(SUBJECTS[name], side, training)
+    wrong, ran, _ = tried(SUBJECTS[name], side, training)
     assert not wrong
     assert ran.on_kernel() > 1
     assert ran.elsewhere() == 0
@@ -56,32 +57,20 @@ def made(name: str, implementation: str, **more: Any) -> nn.Module:
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
-@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gemma3", "qwen3"])
+@pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gemma3", "qwen3", "whisper", "t5"])
 def test_generate_gives_the_same_tokens(name: str, cache: str) -> None:
     """Left-padded, past the window of the sliding layers."""
-    given: Any = text("left") | {"max_new_tokens": 9, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
-    given |= {"cache_implementation": "static"} if cache == "static" else {}
-    found = []
-    for implementation in ("eager", "headwork"):
-        model: Any = made(name, implementation)
-        model.generation_config.disable_compile = True
-        with torch.no_grad(), report() as ran:
-            found.append(model.generate(**given))
-    assert torch.equal(*found)
+    (theirs, mine), ran = generated(name, cache)
+    assert torch.equal(theirs, mine)
     assert ran.elsewhere() == 0
     assert ran.on_kernel() >= 18
 
 
-def test_bert_trains_with_dropout_on_the_kernel() -> None:
-    settings = transformers.BertConfig(
-        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=99,
-        attn_implementation="headwork",
-    )  # fmt: skip
-    model = transformers.BertModel(settings).train()
-    assert settings.attention_probs_dropout_prob == 0.1
-    with report() as ran:
-        model(**text("right")).last_hidden_state.sum().backward()
-    assert (ran.on_kernel(), ran.elsewhere()) == (2, 0)
+@pytest.mark.parametrize(("name", "calls"), [("bert", 2), ("t5", 6)])
+def test_training_with_dropout_runs_on_the_kernel(name: str, calls: int) -> None:
+    assert transformers.BertConfig().attention_probs_dropout_prob == 0.1
+    ran = trained_with_dropout(name)
+    assert (ran.on_kernel(), ran.elsewhere()) == (calls, 0)
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -180,3 +169,45 @@ def test_a_mask_that_somebody_changed_is_refused() -> None:
             ours.attention(nn.Module(), x, x, x, changed)
     with pytest.raises(HeadworkError, match="made for 5 tokens"):
         ours.attention(nn.Module(), x[:, :, :3], x, x, rows)
+
+
+def test_explain_asks_what_decides() -> None:
+    """The same path as is counted when the call is made; nothing is drawn from torch's generator."""
+    x = torch.randn(2, 4, 5, 8)
+    rows, made_of = ours.mask(2, 5, 5, mask_function=transformers.masking_utils.causal_mask_function), nn.Module()
+    calls: list[tuple[Any, dict[str, Any]]] = [
+        ((x, x, x, None), {}),
+        ((x, x[:, :2], x[:, :2], rows), {"dropout": 0.1, "softcap": 3.0}),
+        ((x.clone().requires_grad_(), x, x, rows), {}),
+        ((x.clone().requires_grad_(), x, x, rows), {"output_attentions": True}),
+        ((x, x, x, rows), {"output_attentions": True}),
+        ((x.to("meta"), x.to("meta"), x.to("meta"), None), {}),
+    ]
+    found = []
+    for given, options in calls:
+        torch.manual_seed(0)
+        told = ours.explain(made_of, *given, **options)
+        assert torch.initial_seed() == 0
+        assert torch.equal(torch.randint(9, (4,)), torch.randint(9, (4,), generator=torch.Generator().manual_seed(0)))
+        with report() as ran:
+            ours.attention(made_of, *given, **options)
+        assert [(one.way, one.reason) for one in ran.calls] == [(told.way, told.reason)]
+        found.append(str(told))
+    assert found == [
+        "kernel: without gradients",
+        "kernel: without gradients",
+        "kernel: with gradients",
+        "torch: weights with gradients",
+        "kernel: without gradients",
+        "torch: a tensor is on meta",
+    ]
+
+
+def test_a_mask_changed_where_it_lies_is_read_again() -> None:
+    x = torch.randn(1, 1, 5, 8)
+    rows = ours.mask(1, 5, 5)
+    assert rows is not None
+    rows[0, 0, 0, 5] = 3  # the first key that is real
+    out, _ = ours.attention(nn.Module(), x, x, x, rows)
+    assert not out[0, :3].any()
+    assert out[0, 3:].all()

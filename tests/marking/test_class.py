@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from headwork.cli import app
 from headwork.errors import HeadworkError
-from headwork.marking.class_marker import ClassOf, load_class, settled
+from headwork.marking.class_marker import ClassMarker, ClassOf, load_class, settled
 from headwork.marking.mark import Marker
 from headwork.marking.one_file import Answers
 from headwork.marking.pool import AT_ONCE, WAITING, marked
@@ -188,7 +188,7 @@ def test_a_class_is_not_read_faster_than_it_is_marked() -> None:
             taken += 1
             yield student
 
-    marks = marked(TWO_HEADS, counted(), 2, False)
+    marks = marked(ClassMarker(TWO_HEADS), counted(), 2, False)
     assert next(marks).student == "s0"
     assert taken <= (2 * WAITING + 1) * AT_ONCE
     del marks  # which stops the processes
@@ -196,7 +196,7 @@ def test_a_class_is_not_read_faster_than_it_is_marked() -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are killed otherwise here")
 def test_a_process_that_is_killed_is_an_error_at_once() -> None:
-    marks = marked(TWO_HEADS, students(100_000), 2, False)
+    marks = marked(ClassMarker(TWO_HEADS), students(100_000), 2, False)
     next(marks)
     victim = active_children()[0].pid
     assert victim is not None

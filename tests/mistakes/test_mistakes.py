@@ -28,7 +28,9 @@ softmax-everything no-exponential maximum-of-wrong-axis mask-after-softmax mask-
 mask-too-weak forgot-mask k-not-transposed q-k-swapped projection-transposed heads-strided heads-reordered
 joined-by-rows heads-added split-before-projection split-untransposed merged-untransposed forgot-output-projection
 forgot-bias past-forgotten past-last causal-top-left forgot-positions forgot-position-bias position-bias-sign
-forgot-rotary rotary-backwards rotary-pairs forgot-softcap softcap-after-mask gradient-not-transposed
+forgot-rotary rotary-backwards rotary-pairs forgot-softcap softcap-after-mask forgot-residual
+residual-from-normed forgot-norm norm-before-residual mean-kept variance-over-n-1 variance-without-root forgot-eps
+eps-outside-root forgot-gain forgot-shift forgot-relu gradient-not-transposed
 row-term-forgotten jacobian-diagonal backward-scale-forgotten backward-scale-twice
 gradients-not-summed bias-gradient-not-summed sign one-entry swapped-entries transposed early-rounding
 """

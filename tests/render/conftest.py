@@ -28,6 +28,7 @@ REMEDIES = {
     "nbformat": "pip install '.[pages]'",
     "matplotlib": "pip install '.[pages]'",
     "torch": "pip install torch",
+    "transformers": "pip install transformers",
     "mkdocs": "pip install '.[docs]'",
 }
 PROGRAMS = ("pdflatex", "chromium", "pdftoppm", "node", "npm")

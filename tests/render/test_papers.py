@@ -151,6 +151,13 @@ def test_a_question_paper_has_room_for_a_name_and_says_points_and_places() -> No
     assert "Find $M$." in rendered(paper, ".tex")  # a name, though nothing of it is worked out
 
 
+def test_the_points_of_a_part_stand_on_its_question_paper_once() -> None:
+    text = rendered(blank(solve("encoder-block")), ".txt")
+    assert re.search(r"Points _+ of 6", text)
+    assert text.count("(2 points)") == 3
+    assert "1 point)" not in text
+
+
 def test_room_to_write_goes_on_over_the_page(tmp_path: Path, workings: dict[str, Working]) -> None:
     """A question with a page of room stands where it comes, not on a page of its own."""
     require("typst", "pdftoppm")  # pdftotext comes with it

@@ -27,11 +27,17 @@ def _machine() -> Iterator[tuple[str, str]]:
 
     chosen = backend()
     yield "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
-    yield "attention runs", f"in the kernel for {chosen.cpu}" if chosen.native else f"in NumPy: {chosen.reason}"
-    yield "threads", f"{chosen.threads}, by {chosen.runtime}"
-    for name in ("HEADWORK_CPU", "HEADWORK_THREADS"):
-        if name in os.environ:
-            yield name, f"set to {os.environ[name]}"
+    if not chosen.native:
+        yield "attention runs", f"in NumPy: {chosen.reason}"
+        return
+    why = _asked("HEADWORK_CPU") or "the widest vectors it has for this CPU"
+    yield "attention runs", f"in the kernel for {chosen.cpu}: {why}"
+    why = _asked("HEADWORK_THREADS") or _asked("OMP_NUM_THREADS") or "one for every CPU that this process may use"
+    yield "threads", f"{chosen.threads}, by {chosen.runtime}: {why}"
+
+
+def _asked(name: str) -> str:
+    return f"as {name} asks" if os.environ.get(name) else ""
 
 
 def _packages() -> Iterator[tuple[str, str]]:

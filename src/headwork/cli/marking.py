@@ -73,11 +73,12 @@ def mark(
     from headwork.marking.pool import WORTH_IT, cores, marked
 
     sheets = load_class(sheet, overrides)
-    first = ClassMarker(sheets).first.sheet
+    marker = ClassMarker(sheets)
+    first = marker.first.sheet
     number = sum(map(_how_many, answers))
     students = _with_progress(_students(answers, first), number)
     jobs = jobs or (cores() if number >= WORTH_IT else 1)
-    marks = marked(sheets, students, jobs, with_working=chosen in PAGES)
+    marks = marked(marker, students, jobs, with_working=chosen in PAGES)
     if since is not None:
         from headwork.marking.changes import changes_blocks
         from headwork.render.save import streamed

@@ -27,15 +27,19 @@ def forward(
     dropout: float,
     seed: int,
     threads: int,
+    merges: bool = False,
 ) -> None:
-    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16."""
+    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16.
+
+    `merges`: into the result over other keys that stands in `out` and `lse`.
+    """
 
 def backward(
     q: _Array,
     k: _Array,
     v: _Array,
     mask: _Array | None,
-    out: _Array,
+    out: _Array | None,
     lse: _Array,
     dout: _Array,
     dlse: _Array | None,
@@ -58,16 +62,76 @@ def backward(
     dropout: float,
     seed: int,
     threads: int,
+    delta: _Array | None = None,
+    adds: bool = False,
 ) -> None:
-    """Work out the gradients that have an array; those of biases are of the accumulation type."""
+    """Work out the gradients that have an array; those of biases are of the accumulation type.
 
-def plain(q: object, k: object, v: object, causal: bool, threads: int) -> _Array | None:
-    """The result for three arrays of one type and rank that fit; None where they need a closer look."""
+    `delta`, Σ dout·out of every row in the accumulation type, may stand for `out`; `adds`: to what stands there.
+    """
+
+def merge(out: _Array, lse: _Array, added: _Array, added_lse: _Array, swapped: bool, threads: int) -> None:
+    """Merge a result over other keys into `out` and `lse`."""
+
+def decode(
+    q: _Array,
+    k: _Array,
+    v: _Array,
+    k_scales: _Array | None,
+    v_scales: _Array | None,
+    block_table: _Array | None,
+    out: _Array,
+    lse: _Array | None,
+    spans: _Array,
+    sinks: _Array | None,
+    slopes: _Array | None,
+    table: _Array | None,
+    k_kind: int,
+    v_kind: int,
+    swapped: bool,
+    left: int,
+    right: int,
+    scale: float,
+    softcap: float,
+    threads: int,
+) -> None:
+    """Decoding from a cache: four axes, a span for every batch item. 8-bit numbers come as bytes, with a kind: 1 int8,
+    2 float8_e4m3fn, 3 float8_e5m2; otherwise it is 0. Block table and spans are int64.
+    """
+
+def short_call(
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    causal: object,
+    offset: object,
+    window: object,
+    scale: object,
+    softcap: object,
+    layout: object,
+    out: object,
+    return_lse: object,
+    threads: object,
+    default_threads: int,
+) -> _Array | tuple[_Array, _Array] | None:
+    """`attention` for three arrays of one type and rank that fit; None where anything needs a closer look."""
 
 def plain_tensors(
-    q: object, k: object, v: object, out: object, causal: bool, grouped: bool, scale: float, threads: int
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    out: object,
+    lse: object,
+    causal: bool,
+    grouped: bool,
+    scale: float,
+    threads: int,
 ) -> bool:
-    """The same for tensors, into `out`; False where they need a closer look, with nothing worked out."""
+    """Attention with torch's arguments, into `out` and, unless it is None, `lse`. False where they need a closer look,
+    with nothing worked out.
+    """
 
 def multiply_add(operations: int, threads: int) -> None:
     """As many float32 operations, or a few more, as fast as this machine can; 0 threads = the default."""

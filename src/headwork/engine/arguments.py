@@ -109,18 +109,26 @@ def checked_places(name: str, given: ArrayLike, size: CallSizes) -> Whole:
     return places
 
 
+def checked_causal(causal: Causal) -> Causal:
+    """As one of the four; NumPy's True is True."""
+    if isinstance(causal, bool | np.bool_):
+        return bool(causal)
+    if not isinstance(causal, str) or causal not in ("top_left", "bottom_right"):
+        raise HeadworkError(f'causal is {causal!r}. Give False, True, "top_left" or "bottom_right".')
+    return causal
+
+
 def reach(causal: Causal, window: tuple[int, int] | None) -> tuple[int, int]:
     """How many keys before and after its own position a token reads, −1 for all of them."""
-    if causal not in (False, True, "top_left", "bottom_right"):
-        raise HeadworkError(f'causal is {causal!r}. Give False, True, "top_left" or "bottom_right".')
+    causal = checked_causal(causal)
     left, right = (-1, -1) if window is None else checked_window(window)
     return left, 0 if causal else right
 
 
 def checked_window(window: tuple[int, int]) -> tuple[int, int]:
     try:
-        left, right = window
-    except (TypeError, ValueError):
+        left, right = (window[i] for i in range(len(window)))  # which sets have not
+    except (TypeError, ValueError, KeyError):
         left = right = -2
     if not (isinstance(left, Integral) and isinstance(right, Integral) and left >= -1 and right >= -1):
         raise HeadworkError(
@@ -173,20 +181,35 @@ def spans(
     return rows, 0
 
 
+def real_number(given: object) -> float | None:
+    """As a float; None where it is no real number, or beyond all floats."""
+    try:
+        return float(given) if isinstance(given, Real) else None
+    except OverflowError:
+        return None
+
+
+def shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) < 60 else f"{text[:50]}…"
+
+
 def checked_scale(scale: float | None, d_k: int) -> float:
     if scale is None:
         return 1 / sqrt(d_k) if d_k else 1.0
-    if not isinstance(scale, Real) or not isfinite(scale):
-        raise HeadworkError(f"scale is {scale!r}. Give a finite number, or None for 1/√d_k.")
-    return float(scale)
+    factor = real_number(scale)
+    if factor is None or not isfinite(factor):
+        raise HeadworkError(f"scale is {shown(scale)}. Give a finite number, or None for 1/√d_k.")
+    return factor
 
 
 def checked_softcap(softcap: float | None) -> float:
     if softcap is None:
         return 0.0
-    if not isinstance(softcap, Real) or not 0 < softcap < float("inf"):
-        raise HeadworkError(f"softcap is {softcap!r}. Give a positive number, or None for no cap.")
-    return float(softcap)
+    cap = real_number(softcap)
+    if cap is None or not 0 < cap < float("inf"):
+        raise HeadworkError(f"softcap is {shown(softcap)}. Give a positive number, or None for no cap.")
+    return cap
 
 
 def checked_threads(threads: int | None) -> int:
@@ -226,7 +249,7 @@ def checked(
     """
     q, k, v = floats("q", q), floats("k", k), floats("v", v)
     same_precision(q, k, v)
-    swapped = is_swapped(layout)
+    swapped, causal = is_swapped(layout), checked_causal(causal)
     size = sizes(q, k, v, swapped)
     allowed = None if mask is None else checked_mask(mask, size)
     left, right = reach(causal, window)

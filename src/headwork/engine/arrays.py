@@ -61,7 +61,7 @@ def accumulator(q: Array) -> np.dtype[Any]:
 
 def is_swapped(layout: Layout) -> bool:
     """Does the tokens' axis come before the heads'?"""
-    if layout not in get_args(Layout):
+    if not isinstance(layout, str) or layout not in get_args(Layout):
         raise HeadworkError(
             f'layout is {layout!r}. Give "bhsd" for (…, heads, tokens, d) or "bshd" for (…, tokens, heads, d).'
         )
@@ -79,8 +79,8 @@ def unmasked(name: str, given: ArrayLike) -> Array:
         )
     try:
         return np.asarray(given)
-    except ValueError as error:
-        raise HeadworkError(f"{name} is no array: {error}. Give rows of one length.") from None
+    except (ValueError, TypeError, RuntimeError) as error:  # whatever the thing itself says to NumPy
+        raise HeadworkError(f"{name} is no array: {error}. Give numbers in rows of one length.") from None
 
 
 def floats(name: str, given: ArrayLike) -> Array:
@@ -179,10 +179,11 @@ def checked_mask(given: ArrayLike, size: CallSizes) -> Array:
 
 
 def checked_out(out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], **inputs: Array | None) -> Array:
-    """A fresh array for the result, or the caller's own when it can hold it. The result must be of `dtype`."""
+    """A fresh array of `dtype` for the result, or the caller's own when it can hold it: float32 for 16 bits too."""
     if out is None:
         return np.empty(shape, dtype)
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+    finer = _SINGLE if dtype.itemsize == 2 else dtype
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype not in (dtype, finer):
         given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise ShapeError(f"out is {given}, but the result is {dtype} {shape}: give np.empty({shape}, {str(dtype)!r}).")
     if not out.flags.writeable:

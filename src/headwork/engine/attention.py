@@ -96,21 +96,12 @@ def attention(
     array([[0.731, 0.269],
            [0.269, 0.731]])
     """
-    untouched = mask is None and offset is None and window is None and scale is None and softcap is None
     whole = lengths is None and starts is None and sinks is None and alibi is None and relative is None
-    only_out = threads is None and out is None and not return_lse and not return_weights
-    if (
-        untouched
-        and whole
-        and only_out
-        and dropout == 0
-        and seed is None
-        and layout == "bhsd"
-        and kernel is not None
-        and (causal is False or causal is True)
-    ):
-        # Most calls ask for nothing more, and small ones should not pay for the questions.
-        result: Array | None = kernel.plain(q, k, v, causal, DEFAULT_THREADS)
+    if whole and type(dropout) is float and dropout == 0 and seed is None and not return_weights and kernel is not None:
+        # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel's are short.
+        result: Array | tuple[Array, ...] | None = kernel.short_call(
+            q, k, v, mask, causal, offset, window, scale, softcap, layout, out, return_lse, threads, DEFAULT_THREADS
+        )
         if result is not None:
             return result
     call = checked(

@@ -76,10 +76,7 @@ def attention_backward(
     asked |= {"softcap": softcap, "lengths": lengths, "starts": starts, "layout": layout, "threads": threads}
     asked |= {"sinks": sinks, "alibi": alibi, "relative": relative, "dropout": dropout, "seed": seed}
     call = checked(q, k, v, **asked, return_lse=True, return_weights=False, out=None)
-    result = given("out", out, call.out)
-    rows = given("lse", lse, call.lse)
-    upward = given("dout", dout, call.out)
-    lse_upward = None if dlse is None else given("dlse", dlse, call.lse)
+    result, rows, upward, lse_upward = given_back(call, out, lse, dout, dlse)
     if mask_gradient and (call.mask is None or is_bool(call.mask)):
         raise HeadworkError("mask_gradient=True, but there is no additive mask: a Boolean one has no gradient.")
     if bias_gradient and not call.heads.distances:
@@ -87,11 +84,20 @@ def attention_backward(
     return run(replace(call, out=result, lse=rows), upward, lse_upward, mask_gradient, bias_gradient)
 
 
-def given(name: str, array: ArrayLike, like: Array | None) -> Array:
-    """What the forward pass gave, when it is of the type and shape that it gives."""
+def given_back(
+    call: Call, out: ArrayLike, lse: ArrayLike, dout: ArrayLike, dlse: ArrayLike | None
+) -> tuple[Array, Array, Array, Array | None]:
+    """What came out of the forward pass, and its gradients. They may be finer: 16-bit outputs float32, lse float64."""
+    result, upward = (given(name, x, call.out, call.accumulates) for name, x in (("out", out), ("dout", dout)))
+    rows = given("lse", lse, call.lse, np.dtype(np.float64))
+    return result, rows, upward, None if dlse is None else given("dlse", dlse, call.lse)
+
+
+def given(name: str, array: ArrayLike, like: Array | None, finer: np.dtype[Any] | None = None) -> Array:
+    """What the forward pass gave, when it is of the shape and a type that it gives."""
     found = np.asarray(array)
     assert like is not None
-    if found.shape != like.shape or found.dtype != like.dtype:
+    if found.shape != like.shape or found.dtype not in (like.dtype, finer or like.dtype):
         raise ShapeError(
             f"{name} is {found.dtype} {found.shape}, but for these q, k and v it is {like.dtype} {like.shape}: give "
             f"what attention(…, return_lse=True) returned, or its gradient."
@@ -102,7 +108,7 @@ def given(name: str, array: ArrayLike, like: Array | None) -> Array:
 def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool, bias_gradient: bool) -> Gradients:
     """Work the gradients of a checked call out; its `out` and `lse` are the results."""
     # A key that no batch item counts as real, and a row of no sequence, is in no span and never written.
-    fresh = np.empty if call.spans is None else np.zeros
+    fresh = np.empty if call.spans is None and kernel is not None else np.zeros
     batch = call.out.shape[: call.out.ndim - 3] if call.out.ndim > 3 else ()
 
     def room(array: Array) -> Array:

@@ -18,25 +18,30 @@ def backward(
     dq: Array,
     dk: Array,
     dv: Array,
-    dmask: Array | None,
-    dslopes: Array | None,
-    dtable: Array | None,
+    dmask: Array | None = None,
+    dslopes: Array | None = None,
+    dtable: Array | None = None,
+    delta: Array | None = None,
 ) -> None:
-    """Fill dq, dk, dv, which have the batch axes of the result, and the others, each zeros, where it is asked for."""
+    """Add to dq, dk, dv, which have the batch axes of the result, and to the others, where it is asked for.
+
+    `delta`, Σ dout·out of every row, stands for the output where it is given.
+    """
     dout, dq, dk, dv = (heads_first(array, call.swapped) for array in (dout, dq, dk, dv))
-    dq[...] = 0
-    dk[...] = 0
-    dv[...] = 0
     if dmask is not None:
         dmask = dmask.reshape((1,) * (dq.ndim - dmask.ndim) + dmask.shape)
     biases = Biases(dmask, dslopes, dtable, dq.ndim)
-    dlse = np.zeros(dq.shape[:-1]) if dlse is None else dlse.reshape(dq.shape[:-1])
+    rows = dq.shape[:-1]
     with np.errstate(all="ignore"):
+        if delta is None:
+            result = heads_first(call.out, call.swapped)
+            delta = (dout.astype(call.accumulates) * result.astype(call.accumulates)).sum(-1)
+        slope = delta.reshape(rows) if dlse is None else delta.reshape(rows) - dlse.reshape(rows)
         for group in groups(call):
             at = group.place
-            up, lse_up, down = (array[at.batch][at.heads, at.tokens] for array in (dout, dlse, dq))
+            up, mine, down = (array[at.batch][at.heads, at.tokens] for array in (dout, slope, dq))
             to_k, to_v = (array[at.batch][at.kv_head, at.keys] for array in (dk, dv))
-            work(group, up, lse_up, down, to_k, to_v, biases)
+            work(group, up, mine, down, to_k, to_v, biases)
 
 
 class Biases:
@@ -70,14 +75,14 @@ class Biases:
         return (*lead, heads if of.shape[len(at.batch)] > 1 else np.zeros_like(heads))
 
 
-def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array, biases: Biases) -> None:
+def work(group: Group, dout: Array, slope: Array, dq: Array, dk: Array, dv: Array, biases: Biases) -> None:
     call, sort = group.call, group.call.accumulates
     assert group.lse is not None
     sum_k, sum_v = np.zeros(dk.shape, sort), np.zeros(dv.shape, sort)
     for start in range(0, group.q.shape[1], TOKENS):
         rows = Rows(group, slice(start, min(start + TOKENS, group.q.shape[1])))
         upward = dout[:, rows.tokens].astype(sort)
-        delta = (upward * group.out[:, rows.tokens].astype(sort)).sum(-1) - dlse[:, rows.tokens].astype(sort)
+        delta = slope[:, rows.tokens].astype(sort)
         sum_q, norm = np.zeros(rows.q.shape, sort), None
         if (group.mask is not None or call.heads.distances) and (
             group.lse[:, rows.tokens] < np.finfo(sort).min / 2**20
@@ -101,9 +106,9 @@ def work(group: Group, dout: Array, dlse: Array, dq: Array, dk: Array, dv: Array
             for head, seen in enumerate(visible):
                 sum_v[keys] += mixed(kept[head].T, upward[head], seen.T)
                 sum_k[keys] += mixed(ds[head].T, rows.q[head], seen.T)
-        dq[:, rows.tokens] = (sum_q * sort.type(call.scale)).astype(dq.dtype)
-    dk[...] = (sum_k * sort.type(call.scale)).astype(dk.dtype)
-    dv[...] = sum_v.astype(dv.dtype)
+        dq[:, rows.tokens] += (sum_q * sort.type(call.scale)).astype(dq.dtype)
+    dk += (sum_k * sort.type(call.scale)).astype(dk.dtype)
+    dv += sum_v.astype(dv.dtype)
 
 
 def weights(rows: Rows, keys: slice, visible: NDArray[np.bool_]) -> Array:

@@ -1,12 +1,20 @@
 """`attention_varlen`: sequences of different lengths, packed one after another."""
 
-from typing import Literal, TypedDict, Unpack, get_args, overload
+from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headwork.engine.arguments import Call, Causal, checked_scale, checked_softcap, checked_threads, reach
-from headwork.engine.arrays import Array, accumulator, checked_out, floats, same_precision, sizes, unmasked
+from headwork.engine.arguments import (
+    Call,
+    Causal,
+    checked_causal,
+    checked_scale,
+    checked_softcap,
+    checked_threads,
+    reach,
+)
+from headwork.engine.arrays import Array, CallSizes, accumulator, checked_out, floats, same_precision, sizes, unmasked
 from headwork.engine.attention import run
 from headwork.engine.head_numbers import checked_dropout, checked_heads
 from headwork.errors import HeadworkError, ShapeError
@@ -81,16 +89,56 @@ def attention_varlen(
     >>> attention_varlen(q, q, v, [0, 2, 5], [0, 2, 5])[:, 0, 0]
     array([0.5, 0.5, 3. , 3. , 3. ])
     """
+    return run(
+        packed(
+            q,
+            k,
+            v,
+            offsets_q,
+            offsets_k,
+            return_lse=return_lse,
+            causal=causal,
+            window=window,
+            scale=scale,
+            softcap=softcap,
+            sinks=sinks,
+            alibi=alibi,
+            relative=relative,
+            dropout=dropout,
+            seed=seed,
+            layout=layout,
+            threads=threads,
+            out=out,
+        )
+    )
+
+
+def packed(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    offsets_q: ArrayLike,
+    offsets_k: ArrayLike,
+    *,
+    causal: Causal,
+    window: tuple[int, int] | None,
+    scale: float | None,
+    softcap: float | None,
+    sinks: ArrayLike | None,
+    alibi: ArrayLike | None,
+    relative: ArrayLike | None,
+    dropout: float,
+    seed: int | None,
+    layout: PackedLayout,
+    return_lse: bool,
+    threads: int | None,
+    out: Array | None,
+) -> Call:
+    """The call to work out, or the error that says what to mend."""
     q, k, v = floats("q", q), floats("k", k), floats("v", v)
     same_precision(q, k, v)
-    if layout not in get_args(PackedLayout):
-        raise HeadworkError(f'layout is {layout!r}. Give "shd" for (tokens, heads, d) or "hsd" for (heads, tokens, d).')
-    if not q.ndim == k.ndim == v.ndim == 3:
-        raise ShapeError(
-            f"q, k, v have shapes {q.shape}, {k.shape}, {v.shape}: packed sequences have three axes, {layout}."
-        )
-    swapped = layout == "shd"
-    size = sizes(q, k, v, swapped)
+    causal = checked_causal(causal)
+    swapped, size = packed_sizes(q, k, v, layout)
     starts_q, tokens = pieces("offsets_q", offsets_q, size.tokens)
     starts_k, keys = pieces("offsets_k", offsets_k, size.keys)
     if len(tokens) != len(keys):
@@ -106,28 +154,37 @@ def attention_varlen(
     result = checked_out(out, size.out(swapped), q.dtype, q=q, k=k, v=v)
     lse = np.empty(size.rows, accumulator(q)) if return_lse else None
     share, drawn = checked_dropout(dropout, seed)
-    return run(
-        Call(
-            q=q,
-            k=k,
-            v=v,
-            mask=None,
-            out=result,
-            lse=lse,
-            weights=None,
-            spans=np.stack([starts_q, tokens, starts_k, keys, shift, np.zeros_like(keys)], axis=1),
-            swapped=swapped,
-            offset=0,
-            left=left,
-            right=right,
-            scale=checked_scale(scale, size.d_k),
-            softcap=checked_softcap(softcap),
-            threads=checked_threads(threads),
-            heads=checked_heads(q, size, sinks, alibi, relative),
-            dropout=share,
-            seed=drawn,
-        )
+    return Call(
+        q=q,
+        k=k,
+        v=v,
+        mask=None,
+        out=result,
+        lse=lse,
+        weights=None,
+        spans=np.stack([starts_q, tokens, starts_k, keys, shift, np.zeros_like(keys)], axis=1),
+        swapped=swapped,
+        offset=0,
+        left=left,
+        right=right,
+        scale=checked_scale(scale, size.d_k),
+        softcap=checked_softcap(softcap),
+        threads=checked_threads(threads),
+        heads=checked_heads(q, size, sinks, alibi, relative),
+        dropout=share,
+        seed=drawn,
     )
+
+
+def packed_sizes(q: Any, k: Any, v: Any, layout: PackedLayout) -> tuple[bool, CallSizes]:
+    """(do tokens come before heads, the sizes), of arrays or tensors: it asks for shapes alone."""
+    if not isinstance(layout, str) or layout not in get_args(PackedLayout):
+        raise HeadworkError(f'layout is {layout!r}. Give "shd" for (tokens, heads, d) or "hsd" for (heads, tokens, d).')
+    if not q.ndim == k.ndim == v.ndim == 3:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise ShapeError(f"q, k, v have shapes {shapes}: packed sequences have three axes, {layout}.")
+    swapped = layout == "shd"
+    return swapped, sizes(q, k, v, swapped)
 
 
 def pieces(name: str, given: ArrayLike, total: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -71,6 +71,8 @@ def dot_product_attention(
         )
     q, k, v = (_of_rank_four(name, a) for name, a in (("query", query), ("key", key), ("value", value)))
     _check(q, k, v)
+    if not isinstance(is_causal, bool | np.bool_):
+        raise HeadworkError(f"is_causal is {is_causal!r}. Give True or False.")
     window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
     options: dict[str, Any] = {"causal": bool(is_causal), "window": None if window is None else checked_window(window)}
     options["scale"] = None if scale is None else checked_scale(scale, 1)

@@ -75,8 +75,8 @@ class ClassMarker:
     """Marks any number of students. Markers are made when they are needed, and the last few kept."""
 
     def __init__(self, sheets: ClassOf, today: date | None = None) -> None:
-        self.sheets = sheets
-        self.marker = lru_cache(MOST_KEPT)(lambda name: Marker(parse_sheet(sheets.texts[name], name), today))
+        self.sheets, self.today = sheets, today or date.today()
+        self.marker = lru_cache(MOST_KEPT)(lambda name: Marker(parse_sheet(sheets.texts[name], name), self.today))
 
     @property
     def first(self) -> Marker:

@@ -3,6 +3,7 @@
 Processes are started by spawn, each with a marker of its own, so they share nothing and mark as one alone would.
 """
 
+import gc
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,8 @@ from headwork.marking.one_file import Answers
 from headwork.marking.overrides import known_as
 
 AT_ONCE = 25  # students sent together
-WAITING = 3  # such groups for every process
+WAITING = 4  # such groups for every process
+RARELY = 50_000  # objects, for the collector of a process that does nothing but mark
 WORTH_IT = 400  # students from which starting processes pays
 
 
@@ -28,23 +30,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def marked(sheets: ClassOf, students: Iterable[Answers], jobs: int, with_working: bool) -> Iterator[Marks]:
+def marked(own: ClassMarker, students: Iterable[Answers], jobs: int, with_working: bool) -> Iterator[Marks]:
     """Everybody's marks, in order. Points set by hand for nobody are told at the end, when everybody is marked."""
-    waiting = set(sheets.overrides)
-    for marks in _marked(sheets, students, jobs, with_working):
+    waiting = set(own.sheets.overrides)
+    for marks in _marked(own, students, jobs, with_working):
         waiting.difference_update(map(known_as, marks.known_as))
         yield marks
     if waiting:
         raise HeadworkError(f"points are set by hand for '{min(waiting)[:40]}', who handed in nothing; all were marked")
 
 
-def _marked(sheets: ClassOf, students: Iterable[Answers], jobs: int, with_working: bool) -> Iterator[Marks]:
-    today = date.today()
+def _marked(own: ClassMarker, students: Iterable[Answers], jobs: int, with_working: bool) -> Iterator[Marks]:
     if jobs == 1:
-        marker = ClassMarker(sheets, today)
-        yield from map(marker.mark, students)
+        yield from map(own.mark, students)
         return
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start, (sheets, today, with_working))
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _start, (own.sheets, own.today, with_working))
     waiting: deque[Future[list[Marks]]] = deque()
     rest = iter(students)
     try:
@@ -69,6 +69,7 @@ _with_working: bool
 def _start(sheets: ClassOf, today: date, with_working: bool) -> None:
     global _marker, _with_working
     _marker, _with_working = ClassMarker(sheets, today), with_working
+    gc.set_threshold(RARELY)  # a solved sheet is large, and looking through it for garbage frees nothing
 
 
 def _mark(students: list[Answers]) -> list[Marks]:

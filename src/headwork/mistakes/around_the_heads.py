@@ -264,5 +264,5 @@ def forgot_bias(last: Last) -> Iterable[Edit]:
 
 
 def _without(roles: list[str], step: Step) -> Step | None:
-    left_out = isinstance(step.op, Add) and step.inputs[1].role in roles
+    left_out = isinstance(step.op, Add) and step.inputs[-1].role in roles
     return relabelled(step.inputs[0], step) if left_out else None

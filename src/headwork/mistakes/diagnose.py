@@ -99,11 +99,8 @@ class Diagnosis(Variants[Floats]):
         if named:
             return _without_vaguer(named)
         size = len(answer), len(answer[0])
-        if size == (1, 1) or size != (
-            len(right),
-            len(right[0]),
-        ):  # one number, or of a shape that no single mistake has
-            return []
+        if size == (1, 1) or size not in {(len(right), len(right[0])), *table.of_shape}:
+            return []  # one number, or of a shape that no single mistake has
         named = self.table(key, found, right, handed, 2).fitting(answer, within)
         named += table.nearly(answer, within)
         return list(dict.fromkeys(named))

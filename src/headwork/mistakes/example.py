@@ -9,10 +9,12 @@ from headwork.mistakes.rewriting import ENTERED
 from headwork.sheets.fields import read_problem
 from headwork.sheets.ready import Ready
 
+KEYS = ("heads", "mask", "bias", "softcap", "around", "eps")  # of a problem; all else is given
+
 
 def compare(tag: str, name: str, formula: str = "scaled_dot_product", **given: Any) -> None:
     """Print what `name` is, and what it becomes with the mistake."""
-    keys: dict[str, Any] = {key: given.pop(key) for key in ("heads", "mask", "bias", "softcap") if key in given}
+    keys: dict[str, Any] = {key: given.pop(key) for key in KEYS if key in given}
     part: Mapping[str, Any] = {"label": "a", "find": [name]}
     if name.startswith("d_"):
         part = {**part, "kind": "gradient", "loss": "sum"}

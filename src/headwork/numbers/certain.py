@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from headwork.numbers.closed import Closed, Exact
 from headwork.numbers.enclosure import FLOAT_DOUBT, Encloser, Interval, enclose, exponential, sign
-from headwork.numbers.expsum import ONE, ZERO, enclose_fractions
+from headwork.numbers.expsum import ONE, ZERO
 from headwork.numbers.quick import quick_value
 
 DOUBLINGS = 5  # up to 96·2⁴ = 1,536 bits; what is still about 0 then is 0
@@ -126,7 +126,7 @@ AnyNumber = Exact | Certain
 def _part(number: AnyNumber, iv: Any) -> Interval:
     if isinstance(number, Certain):
         return number._intervals[iv.prec]
-    return enclose_fractions(number.parts, iv) if isinstance(number, Closed) else enclose(number, iv)
+    return number.enclosed(iv) if isinstance(number, Closed) else enclose(number, iv)
 
 
 def _near(rule: Rule, inputs: tuple[AnyNumber, ...]) -> Near | None:

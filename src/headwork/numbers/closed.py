@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import count
+from typing import Any
 
 from headwork.numbers.constant import constant
-from headwork.numbers.enclosure import Encloser, largest, sign
+from headwork.numbers.enclosure import Encloser, Interval, largest, sign
 from headwork.numbers.expsum import (
     ONE,
     UNIT,
@@ -44,11 +44,14 @@ class Closed:
     1/(1 + e^(-1))
     """
 
-    __slots__ = ("parts",)
+    __slots__ = ("_intervals", "_sharper", "_together", "parts")
     parts: Fractions
 
     def __init__(self, parts: Fractions) -> None:
         self.parts = parts
+        self._intervals: dict[int, Interval] = {}  # by their bits: digits and what is made of it ask again and again
+        self._sharper: Closed | None = None  # the same number in forms that need fewer bits, once they were asked for
+        self._together: Closed | None = None
 
     def __add__(self, other: Exact | int) -> Exact:
         if not isinstance(other, Closed | Surd | Fraction | int):
@@ -92,19 +95,31 @@ class Closed:
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Closed) and (self.parts == other.parts or self - other == ZERO)
+        if not isinstance(other, Closed):
+            return NotImplemented
+        return self.parts == other.parts or self - other == ZERO
 
     __hash__ = None  # type: ignore[assignment]  # equality is decided, not structural: no cheap hash agrees with it
 
+    def __reduce__(self) -> tuple[type[Closed], tuple[Fractions]]:
+        return Closed, (self.parts,)
+
     def enclosers(self) -> Iterator[Encloser]:
         """As it stands; without what cancels; over one denominator, which needs no more bits than its size asks for."""
-        yield partial(enclose_fractions, self.parts)
-        sharper = cancelled(self.parts)
+        yield self.enclosed
+        sharper = self._sharper = self._sharper or Closed(cancelled(self.parts))
         for _ in range(3):
-            yield partial(enclose_fractions, sharper)
-        together = over_one(self.parts)
-        for _ in count() if together else range(4):
-            yield partial(enclose_fractions, together or sharper)
+            yield sharper.enclosed
+        if self._together is None and (together := over_one(self.parts)):
+            self._together = Closed(together)
+        for _ in count() if self._together else range(4):
+            yield (self._together or sharper).enclosed
+
+    def enclosed(self, iv: Any) -> Interval:
+        """An interval around it, as it stands."""
+        if iv.prec not in self._intervals:
+            self._intervals[iv.prec] = enclose_fractions(self.parts, iv)
+        return self._intervals[iv.prec]
 
     def quick(self) -> tuple[float, float]:
         """A float64 and how far off it may be; OverflowError where there is none."""

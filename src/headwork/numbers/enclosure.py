@@ -91,8 +91,10 @@ def near(number: Real) -> tuple[float, float]:
     if isinstance(number, Fraction):
         value = number.numerator / number.denominator
         return value, abs(value) * FLOAT_DOUBT + 1e-300  # which stands for what underflow may have lost
-    terms = [c.numerator / c.denominator * math.sqrt(r) for r, c in number.terms.items()]
-    return sum(terms), sum(map(abs, terms)) * FLOAT_DOUBT + 1e-300
+    if number.near is None:
+        terms = [c.numerator / c.denominator * math.sqrt(r) for r, c in number.terms.items()]
+        number.near = sum(terms), sum(map(abs, terms)) * FLOAT_DOUBT + 1e-300
+    return number.near
 
 
 def sign(number: AnyNumber) -> int:
@@ -112,10 +114,23 @@ def _side(interval: Interval) -> int | None:
     return 1 if interval.a > 0 else -1 if interval.b < 0 else 0 if interval.a == 0 == interval.b else None
 
 
+def compared(one: AnyNumber, other: AnyNumber) -> int:
+    """The sign of one − other; where float64 can tell, the difference is not made."""
+    if isinstance(one, Fraction) and isinstance(other, Fraction):
+        return (one > other) - (one < other)
+    try:
+        a, b = (near(number) if isinstance(number, Fraction | Surd) else number.quick() for number in (one, other))
+    except OverflowError:
+        a = b = (0.0, 0.0)
+    if abs(a[0] - b[0]) > a[1] + b[1] + (abs(a[0]) + abs(b[0])) * FLOAT_DOUBT:
+        return 1 if a[0] > b[0] else -1
+    return sign(one - other)
+
+
 def largest(numbers: Iterable[N]) -> N:
     """The largest of some numbers, decided exactly."""
     top, *others = numbers
     for number in others:
-        if sign(number - top) > 0:  # type: ignore[operator]  # of one kind with another, too
+        if compared(number, top) > 0:
             top = number
     return top

@@ -145,7 +145,7 @@ def enclose_fractions(fractions: Fractions, iv: Any) -> Interval:
     for below, above in fractions.items():
         share = _enclose(above.items(), top, iv)
         for factor, power in below:
-            share /= _enclose(factor, ZERO, iv) ** power
+            share /= _enclose_factor(factor, iv.prec) ** power
         scaled += share
     if not top:
         return scaled
@@ -158,12 +158,20 @@ def _enclose(terms: Iterable[tuple[Real, Real]], top: Real, iv: Any) -> Interval
     """Σ c·e^(s − top), where top is at least as large as every s."""
     total = iv.mpf(0)
     for s, c in terms:
-        power = _exponential(s - top, iv.prec)
+        power = _exponential(s - top if top else s, iv.prec)
         total += power if c == 1 else enclose(c, iv) * power
     return total
 
 
-@lru_cache(maxsize=4096)  # a row of weights has one denominator, a column one set of numerators
+@lru_cache(maxsize=4096)  # a row of weights has one denominator, and all that is made of them has it too
+def _enclose_factor(factor: Factor, bits: int) -> Interval:
+    from mpmath import iv
+
+    assert iv.prec == bits, "bits are there to tell the intervals apart"
+    return _enclose(factor, ZERO, iv)
+
+
+@lru_cache(maxsize=4096)  # a column of values has one set of numerators
 def _exponential(exponent: Real, bits: int) -> Interval:
     """e to something that is not positive; what is far below the precision is just that."""
     from mpmath import iv, ldexp

@@ -9,9 +9,11 @@ from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.enclosure import largest, sign
 from headwork.numbers.expsum import ONE, ZERO
-from headwork.numbers.surd import Real, root
+from headwork.numbers.surd import Real, Surd, root
 
 LARGEST_RADICAND = 10**15  # the largest whole number that is searched for squares
+MOST_TERMS = 60  # of a closed form: more than anybody reads
+MOST_BITS = 1024  # of a fraction's denominator: about 300 digits
 TWELFTHS: dict[Fraction | int, Real] = {  # the cosines of twelfths of a half turn
     0: ONE,
     1: (root(6) + root(2)) / 4,
@@ -24,8 +26,14 @@ TWELFTHS: dict[Fraction | int, Real] = {  # the cosines of twelfths of a half tu
 
 
 def dot(row: Sequence[AnyNumber], column: Sequence[AnyNumber]) -> AnyNumber:
-    """Σ aᵢ·bᵢ."""
-    if not any(isinstance(x, Certain) for line in (row, column) for x in line):
+    """Σ aᵢ·bᵢ; what would be too long to write down is held by its digits."""
+    kinds = {*map(type, row), *map(type, column)}
+    if kinds == {Fraction}:
+        each = (a * b for a, b in zip(row, column, strict=True))
+        return _shortened(sum(each, ZERO))  # type: ignore[arg-type]  # products of fractions
+    if Certain not in kinds:
+        if sum(_terms(a) * _terms(b) for a, b in zip(row, column, strict=True)) > MOST_TERMS:
+            return _added([Certain("product", a, b) for a, b in zip(row, column, strict=True) if a and b])
         return closed.dot(row, column)  # type: ignore[arg-type]  # all of them have closed forms
     pairs = [pair for pair in zip(row, column, strict=True) if all(isinstance(x, Certain) or x for x in pair)]
     exact = [pair for pair in pairs if not any(isinstance(x, Certain) for x in pair)]
@@ -33,6 +41,17 @@ def dot(row: Sequence[AnyNumber], column: Sequence[AnyNumber]) -> AnyNumber:
     if exact and (plain := closed.dot(*zip(*exact, strict=True))):
         others.append(plain)
     return _added(others)
+
+
+def _shortened(number: Fraction) -> AnyNumber:
+    return Certain("sum", number) if number.denominator.bit_length() > MOST_BITS else number
+
+
+def _terms(number: AnyNumber) -> int:
+    """How many terms its closed form has."""
+    if isinstance(number, Closed):
+        return sum(map(len, number.parts.values()))
+    return len(number.terms) if isinstance(number, Surd) else 1
 
 
 def total(numbers: Iterable[AnyNumber]) -> AnyNumber:

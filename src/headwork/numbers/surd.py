@@ -18,12 +18,13 @@ class Surd:
     1 + 2√2
     """
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "near", "terms")
     terms: Mapping[int, Fraction]
 
     def __init__(self, terms: Mapping[int, Fraction]) -> None:
         self.terms = terms
-        self._hash = hash(frozenset(terms.items()))
+        self._hash: int | None = None  # most are never asked for theirs
+        self.near: tuple[float, float] | None = None  # a float64 and how far off it may be: see `enclosure.near`
 
     def __add__(self, other: Real | int) -> Real:
         if not isinstance(other, int | Fraction | Surd):
@@ -73,9 +74,11 @@ class Surd:
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Surd) and self.terms == other.terms
+        return self.terms == other.terms if isinstance(other, Surd) else NotImplemented
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
         return self._hash
 
     def __repr__(self) -> str:

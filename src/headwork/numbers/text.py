@@ -27,7 +27,7 @@ from headwork.maths import (
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import significant
-from headwork.numbers.enclosure import sign
+from headwork.numbers.enclosure import compared
 from headwork.numbers.expsum import UNIT, Denominator, ExpSum
 from headwork.numbers.surd import Real, Surd
 
@@ -91,7 +91,7 @@ def _exponentials(terms: Iterable[tuple[Real, Real]]) -> Maths:
 
 
 def _larger_first(one: tuple[Real, Real], other: tuple[Real, Real]) -> int:
-    return sign(other[0] - one[0])
+    return compared(other[0], one[0])
 
 
 def _exponential(exponent: Real, coefficient: Real) -> Maths:

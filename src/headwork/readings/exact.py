@@ -73,7 +73,7 @@ def minus(a: Entry, b: Entry) -> Entry:
 
 
 def _multiply(step: Step, left: Matrix, right: Matrix) -> Matrix:
-    return by_entry(lambda a, b: _number(step, a) * _number(step, b), left, right)
+    return by_entry(lambda a, b: dot([_number(step, a)], [_number(step, b)]), left, right)
 
 
 def _divide_by(step: Step, left: Matrix, right: Matrix) -> Matrix:

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
-from headwork.maths import BLANK, Gap, Grid, Maths, Prose, related
-from headwork.ops import Constant
+from headwork.maths import BLANK, Gap, Grid, Maths, Prose, Words, related
+from headwork.ops import Constant, MatMul, Softmax
 from headwork.readings.shapes import shape_maths
 from headwork.render.blocks import Aligned, Display
 from headwork.render.cells import grid
 from headwork.render.formula import formula
 from headwork.render.layout import Layout
 from headwork.working import Arithmetic, Equation, Unfilled
+
+SHAPE = Words("(2×2)")  # about as wide as what is said of a shape
 
 
 def equation_display(equation: Equation, layout: Layout, key: str) -> Display:
@@ -19,15 +21,33 @@ def equation_display(equation: Equation, layout: Layout, key: str) -> Display:
         first, *more = _fitting(grid(equation.value, layout.style, key, equation.holds)[0], layout, "=")
         reason = "for the sum of all entries " if isinstance(equation.step.op, Constant) else "as given "
         return Display((Aligned(name, (first,), (reason, *remark)), *_under(more)), equation, key)
-    top = Aligned(name, (related("=", formula(equation)),), remark)
+    made = related("=", formula(equation))
+    top = Aligned(name, (made,), remark)
     if equation.value is None:
         return Display((top,), equation, key)
     value, exact = grid(equation.value, layout.style, key, equation.holds)
     operands = _operands(equation, layout, key)
     pieces = _fitting(value, layout, "=" if exact else "≈")
     beside = len(pieces) == 1 and layout.fits(*operands, *pieces)
+    if beside and layout.abreast and (numbers := _on_one_line(equation, layout, (name, made, SHAPE), operands, pieces)):
+        return Display((Aligned(name, (made, *numbers), remark),), equation, key)
     lines = [Aligned(None, (*operands, *pieces))] if beside else [*_under(operands), *_under(pieces)]
     return Display((top, *lines), equation, key)
+
+
+def _on_one_line(
+    equation: Equation, layout: Layout, names: Sequence[Maths], operands: Sequence[Maths], value: Sequence[Maths]
+) -> Sequence[Maths]:
+    """The numbers that stand beside the names where two displays may share a line; nothing if they stand below.
+
+    Where all of it is too wide or too high for that, matrices that are gone through entry by entry are not copied.
+    """
+    copied = (*operands, *value)
+    if layout.fits(*names, *copied, share=2):
+        return copied
+    flat = all(len(o.value or ()) <= len(equation.value or ()) for o in equation.operands)
+    below = isinstance(equation.step.op, MatMul | Softmax) or (flat and layout.fits(*copied, share=2))
+    return value if not below and layout.fits(*names, *value, share=2) else ()
 
 
 def shape_remark(equation: Equation) -> Prose:

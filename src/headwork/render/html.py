@@ -74,14 +74,14 @@ def how_html(how: b.How) -> str:
     return lines + reason
 
 
-def _prose(prose: Prose) -> str:
+def prose_html(prose: Prose) -> str:
     return "".join(escape(p) if isinstance(p, str) else mathml(p) for p in prose)
 
 
 def _line(line: b.Aligned) -> str:
     left = mathml(line.left, display=True) if line.left is not None else ""
     pieces = "".join(f'<span class="piece">{mathml(piece, display=True)}</span>' for piece in line.pieces)
-    remark = f'<span class="remark">{_prose(line.remark)}</span>' if line.remark else ""
+    remark = f'<span class="remark">{prose_html(line.remark)}</span>' if line.remark else ""
     return f'<span class="left">{left}</span><span class="right">{pieces}{remark}</span>'
 
 
@@ -105,7 +105,7 @@ def _table(table: b.Table) -> str:
         for i, cell in enumerate(row):
             side = "" if i < table.left else ' class="right-hand"'
             scope = ' scope="col"' if tag == "th" else ""
-            yield f"<{tag}{scope}{side}>{_prose(cell)}</{tag}>"
+            yield f"<{tag}{scope}{side}>{prose_html(cell)}</{tag}>"
 
     head = "".join(cells(table.header, "th"))
     rows = "\n".join(f"<tr>{''.join(cells(row, 'td'))}</tr>" for row in table.rows)
@@ -118,10 +118,10 @@ def _picture(picture: b.Picture) -> str:
     return f'<figure class="picture">{svg(fitting(picture.diagram))}</figure>'
 
 
-def _heat(heat: b.Heat) -> str:
+def heat_svg(heat: b.Heat) -> str:
     from headwork.render.heat import heat_map
 
-    return f'<figure class="heat">{svg(heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys))}</figure>'
+    return svg(heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys))
 
 
 def _marked(marked: b.Marked) -> str:
@@ -143,14 +143,14 @@ def _finding(finding: b.Finding) -> str:
 BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Title: lambda block: f"<h1>{escape(block.text)}</h1>",
     b.Heading: lambda block: f"<h2>{escape(block.text)}</h2>",
-    b.Question: lambda block: f'<p class="question"><b>({escape(block.label)})</b> {_prose(block.text)}</p>',
-    b.Paragraph: lambda block: f'<p class="{block.kind}">{_prose(block.text)}</p>',
+    b.Question: lambda block: f'<p class="question"><b>({escape(block.label)})</b> {prose_html(block.text)}</p>',
+    b.Paragraph: lambda block: f'<p class="{block.kind}">{prose_html(block.text)}</p>',
     b.Flow: _flow,
     b.Display: _display,
     b.Entries: _entries,
     b.Table: _table,
     b.Picture: _picture,
-    b.Heat: _heat,
+    b.Heat: lambda heat: f'<figure class="heat">{heat_svg(heat)}</figure>',
     b.Marked: _marked,
     b.Finding: _finding,
     b.Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',

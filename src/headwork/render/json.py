@@ -5,18 +5,18 @@
 
 `steps` are all that the part needed, inputs first. `head` counts from 0, or is null. `shape` holds numbers, or text
 where a size is a symbol. `value` holds decimals of 12 significant digits as text ("-inf" where hidden) and `exact`
-closed forms, null for an entry that has none; both are null where only a shape is known. Parts of other kinds than
-"value" carry their lines as "text" besides.
+closed forms, null for an entry that has none or one too long to read; both are null where only a shape is known. Parts
+of other kinds than "value" carry their lines as "text" besides.
 """
 
 import json
 from typing import Any
 
-from headwork.numbers.certain import Certain
 from headwork.numbers.digits import significant
-from headwork.numbers.text import text
+from headwork.numbers.text import length, text
 from headwork.readings.exact import Entry, Hidden
 from headwork.readings.shapes import size_text
+from headwork.render.cells import LONGEST_FORM
 from headwork.render.layout import Layout
 from headwork.render.page import layout_of
 from headwork.render.text import WIDTH, on_lines, part_text
@@ -89,6 +89,6 @@ def _decimal(entry: Entry) -> str:
 
 
 def _closed(entry: Entry) -> str | None:
-    if isinstance(entry, Certain):
-        return None
-    return "-inf" if isinstance(entry, Hidden) else text(entry)
+    if isinstance(entry, Hidden):
+        return "-inf"
+    return text(entry) if length(entry) <= LONGEST_FORM else None

@@ -26,6 +26,7 @@ class Layout:
     causal: bool = False
     names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # of the tokens that ask, and of those that are read
     pointing: bool = False  # whether entries can be pointed at
+    abreast: bool = False  # whether displays that are narrow enough stand two to a line
     keys: Iterator[str] = field(default_factory=numbered)
 
     def token_names(self, matrix: Matrix) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -34,6 +35,6 @@ class Layout:
         rows, columns = len(matrix), len(matrix[0])
         return tokens[-rows:] if len(tokens) >= rows else (), keys if len(keys) == columns else ()
 
-    def fits(self, *maths: Maths) -> bool:
-        """Whether these stand on one line."""
-        return self.room is None or self.measure(Row(maths)) <= self.room
+    def fits(self, *maths: Maths, share: int = 1) -> bool:
+        """Whether these stand on one line, or on a share of it."""
+        return self.room is None or self.measure(Row(maths)) <= self.room // share

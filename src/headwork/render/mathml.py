@@ -32,16 +32,17 @@ FULL = ' displaystyle="true"'
 
 def mathml(maths: Maths, *, display: bool = False) -> str:
     """A whole formula; fractions stand at full size in a display."""
-    return f"<math{FULL if display else ''}>{_node(maths)}</math>"
+    return f"<math{FULL if display else ''}>{inside(maths)}</math>"
 
 
-def _node(maths: Maths) -> str:
+def inside(maths: Maths) -> str:
+    """A part of a formula, as it stands in one."""
     return NODES[type(maths)](maths)
 
 
 def _one(maths: Maths) -> str:
     """As a single element: MathML counts children, and a minus that comes first in its row is a sign."""
-    return f"<mrow>{_node(maths)}</mrow>" if isinstance(maths, Row) else _node(maths)
+    return f"<mrow>{inside(maths)}</mrow>" if isinstance(maths, Row) else inside(maths)
 
 
 def _words(words: Words) -> str:
@@ -56,11 +57,12 @@ def _sign(sign: Sign) -> str:
 
 def _row(row: Row) -> str:
     """Side by side; brackets grow with a fraction or a matrix between them, and only then."""
-    inside = "".join(map(_one, row.items[1:-1]))
-    if len(row.items) == 3 and row.items[0] in OPENING and ("<mfrac" in inside or "<mtable" in inside):
-        first, last = (f"<mo>{sign.text}</mo>" for sign in (row.items[0], row.items[2]) if isinstance(sign, Sign))
-        return first + inside + last
-    return "".join(map(_one, row.items))
+    items = [_one(item) for item in row.items]
+    if len(items) == 3 and row.items[0] in OPENING and ("<mfrac" in items[1] or "<mtable" in items[1]):
+        items[0], items[2] = (
+            f"<mo>{sign.text}</mo>" for sign in (row.items[0], row.items[2]) if isinstance(sign, Sign)
+        )
+    return "".join(items)
 
 
 def _name(named: Named) -> str:
@@ -70,7 +72,7 @@ def _name(named: Named) -> str:
 
 def _grid(grid: Grid) -> str:
     rows = "".join(
-        "<mtr>" + "".join(f"<mtd{_named(grid, i, j)}>{_node(cell)}</mtd>" for j, cell in enumerate(row)) + "</mtr>"
+        "<mtr>" + "".join(f"<mtd{_named(grid, i, j)}>{inside(cell)}</mtd>" for j, cell in enumerate(row)) + "</mtr>"
         for i, row in enumerate(grid.rows)
     )
     role = family(grid.holds.role) if grid.holds else ""
@@ -108,7 +110,7 @@ NODES: Mapping[type[Maths], Callable[[Any], str]] = {
     Below: lambda node: f"<msub>{_one(node.base)}{_one(node.script)}</msub>",
     Above: lambda node: f"<msup>{_one(node.base)}{_one(node.script)}</msup>",
     Ratio: lambda ratio: f"<mfrac>{_one(ratio.over)}{_one(ratio.under)}</mfrac>",
-    RootOf: lambda root: f"<msqrt>{_node(root.of)}</msqrt>",
-    Barred: lambda barred: f'<mover accent="true">{_node(barred.of)}<mo>¯</mo></mover>',
+    RootOf: lambda root: f"<msqrt>{inside(root.of)}</msqrt>",
+    Barred: lambda barred: f'<mover accent="true">{inside(barred.of)}<mo>¯</mo></mover>',
     Grid: _grid,
 }

@@ -3,12 +3,14 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from math import ceil
 
 from headwork import working as w
 from headwork.maths import BLANK, Prose, Row
-from headwork.sheets.sheet import NUMBERS, Problem
+from headwork.sheets.sheet import NUMBERS, Part, Problem
 
 FEWEST = 4  # lines of room that any question gets
+NARROW = 3  # columns of a matrix that leaves room for another equation beside it
 
 
 def blank(working: w.Working) -> w.Working:
@@ -17,11 +19,11 @@ def blank(working: w.Working) -> w.Working:
     for problem in working.problems:
         parts = []
         for worked in problem.parts:
-            points = _points(problem.problem, worked.part.label)
+            points = _points(problem.problem, worked.part)
             total += points
             empty = _emptied(worked, (w.Room(_room(worked.lines)),))
             asked = f"{empty.part.text} ({points} {'point' if points == 1 else 'points'})".strip()
-            parts.append(dataclasses.replace(empty, part=dataclasses.replace(empty.part, text=asked)))
+            parts.append(dataclasses.replace(empty, part=dataclasses.replace(empty.part, text=asked, points=None)))
         told = f"{problem.problem.text} {_places(problem.problem)}".strip()
         new = dataclasses.replace(problem.problem, text=told)
         problems.append(dataclasses.replace(problem, problem=new, parts=tuple(parts), picture=None))
@@ -34,10 +36,10 @@ def _line(length: int) -> Row:
     return Row((BLANK,) * length)
 
 
-def _points(problem: Problem, label: str) -> Fraction:
+def _points(problem: Problem, part: Part) -> Fraction:
     """As the sheet says, else one for every part."""
     said = problem.marking.get("points", {})
-    return Fraction(str(said[label])) if label in said else Fraction(1)
+    return part.points if part.points is not None else Fraction(str(said.get(part.label, 1)))
 
 
 def _places(problem: Problem) -> str:
@@ -91,18 +93,19 @@ def _emptied(worked: w.PartWorking, lines: tuple[w.Line, ...]) -> w.PartWorking:
 
 def _room(lines: Iterable[w.Line]) -> int:
     """About as many lines as the working takes by hand."""
-    return max(FEWEST, sum(_height(line) for line in lines))
+    return max(FEWEST, ceil(sum(_height(line) for line in lines)))
 
 
-def _height(line: w.Line) -> int:
+def _height(line: w.Line) -> Fraction:
+    """Lines; of two equations that stand side by side each takes half of theirs."""
     if isinstance(line, w.Equation):
-        rows = line.shape[-2] if line.shape and isinstance(line.shape[-2], int) else 1
-        return 1 + min(rows, 8)
+        rows, columns = (n if isinstance(n, int) else 1 for n in (line.shape or (1, 1))[-2:])
+        return Fraction(min(rows, 8), 2 if columns <= NARROW else 1)
     if isinstance(line, w.Shapes | w.Counts):
-        return len(line.rows) + 1
+        return Fraction(len(line.rows) + 1)
     if isinstance(line, w.Derivation):
-        return len(line.lines) + 1
-    return 12 if isinstance(line, w.Diagram | w.Argument) else 3
+        return Fraction(len(line.lines) + 1)
+    return Fraction(12 if isinstance(line, w.Diagram | w.Argument) else 3)
 
 
 def _given(line: w.Line) -> bool:
@@ -114,7 +117,7 @@ def _unfilled(line: w.Line) -> w.Line:
         return w.Unfilled(dataclasses.replace(line, value=None, near=(), operands=_bare(line)))
     if isinstance(line, w.Arithmetic):
         return w.Unfilled(dataclasses.replace(line, terms=()))
-    return w.Room(_height(line))
+    return w.Room(ceil(_height(line)))
 
 
 def _answer(line: w.Line) -> w.Line:

@@ -1,6 +1,6 @@
 """A drawing as SVG: colours of its own where it is a file, those of the page where it stands on one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from itertools import groupby
 
@@ -52,17 +52,18 @@ def _shape(shape: Shape, paint: Paint) -> str:
 
 def _rect(rect: Rect, paint: Paint) -> str:
     place = f'x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}"'
-    colour = paint(rect.colour or "ink")
-    edge = f'stroke="{paint("ink")}" stroke-opacity="0.35" stroke-width="0.6"'
-    looks = {
-        "plain": f'rx="4" fill="{colour}" fill-opacity="{TINT}" stroke="{colour}" stroke-width="1.2"',
-        "source": f'rx="{rect.height / 2:.0f}" fill="none" stroke="{colour}" stroke-width="1.4"',
-        "elsewhere": f'rx="4" fill="none" stroke="{colour}" stroke-width="1.1" stroke-dasharray="3 2"',
-        "card": f'rx="8" fill="none" stroke="{colour}" {SOFT}',
-        "cell": f'fill="{colour}" fill-opacity="{rect.share:.3f}" {edge}',
-        "hidden": f'fill="none" {edge} stroke-dasharray="2 2"',
-    }
-    return f"<rect {place} {looks[rect.look]}/>"
+    colour, edge = paint(rect.colour or "ink"), f'stroke="{paint("ink")}" stroke-opacity="0.35" stroke-width="0.6"'
+    return f"<rect {place} {LOOKS[rect.look](rect, colour, edge)}/>"
+
+
+LOOKS: Mapping[str, Callable[[Rect, str, str], str]] = {
+    "plain": lambda _, c, edge: f'rx="4" fill="{c}" fill-opacity="{TINT}" stroke="{c}" stroke-width="1.2"',
+    "source": lambda rect, c, edge: f'rx="{rect.height / 2:.0f}" fill="none" stroke="{c}" stroke-width="1.4"',
+    "elsewhere": lambda _, c, edge: f'rx="4" fill="none" stroke="{c}" stroke-width="1.1" stroke-dasharray="3 2"',
+    "card": lambda _, c, edge: f'rx="8" fill="none" stroke="{c}" {SOFT}',
+    "cell": lambda rect, c, edge: f'fill="{c}" fill-opacity="{rect.share:.3f}" {edge}',
+    "hidden": lambda _, c, edge: f'fill="none" {edge} stroke-dasharray="2 2"',
+}
 
 
 def _line(line: Line, paint: Paint) -> str:

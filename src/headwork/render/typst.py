@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from headwork.maths import Prose
@@ -14,26 +15,46 @@ from headwork.render.typst_maths import joined, string, typst_maths
 if TYPE_CHECKING:
     from headwork.render.drawing import Drawing
 
-LAYOUT = {"room": 84}  # characters that fit on a line of A4
+LAYOUT = {"room": 88, "abreast": True}  # characters that fit on a line of A4
 PIXEL = 0.54  # points to a unit of a drawing
+TALLEST = 360  # points of a picture that nobody asked for: half the page
+BESIDE = 5  # displays that are about as high as such a picture
+WIDEST = 160  # points of one beside which the page goes on: a third of its width
+CELLS = (b.Display, b.Heat, b.Table)  # which stand side by side where they are narrow
 
 _PREAMBLE = """#set document(title: {title})
-#set page(paper: "a4", margin: (x: 2.2cm, y: 2.2cm), numbering: "1")
-#set text(font: "New Computer Modern", size: 10.5pt, lang: "en")
-#set par(leading: 0.65em, spacing: 1em)
-#set math.mat(delim: "[", align: right, column-gap: 0.7em, row-gap: 0.45em)
+#set page(paper: "a4", margin: (x: 2cm, top: 1.4cm, bottom: 1.5cm), footer-descent: 10%, numbering: "1")
+#set text(font: "New Computer Modern", size: 10pt, lang: "en")
+#set par(leading: 0.65em, spacing: 0.8em)
+#set math.mat(delim: "[", align: right, column-gap: 0.6em, row-gap: 0.35em)
 #show heading: set block(above: 1.6em, below: 0.9em)
 #show math.equation.where(block: true): set align(start)
 #show math.equation.where(block: true): set block(above: 0pt, below: 0pt)
 #let blanks(count) = box(width: count * 2em, height: 0.9em, stroke: (bottom: 0.5pt))
 #let blank = blanks(1)
-#let room(lines) = for _ in range(lines) { block(height: 0.9cm, above: 0pt, below: 0pt)[~] }
-#let question(body) = block(above: 1.5em, below: 0.8em, sticky: true, body)
+#let room(lines) = for _ in range(lines) { block(height: 0.8cm, above: 0pt, below: 0pt)[~] }
+#let question(body) = block(above: 0.9em, below: 0.5em, sticky: true, body)
 #let gap(body) = hide(body)
 #let aside(body) = block(inset: (left: 1.2em, y: 0.2em), stroke: (left: 2pt + luma(70%)), body)
-#let steps(body) = block(inset: (left: 1.2em), above: 1.2em, below: 1.2em, breakable: false)[#set par(leading: 0.75em)
+#let steps(body) = block(inset: (left: 0.8em), breakable: false)[#set par(leading: 0.45em)
 #body]
-#let remark(body) = { h(1.4em); text(size: 0.9em, fill: luma(30%), body) }
+#let abreast(..cells) = layout(size => {
+  let row(columns, ..cells) = block(above: 0.5em, below: 0.5em, breakable: false, grid(columns: columns, ..cells))
+  let half = size.width / 2
+  let left = none
+  for cell in cells.pos() {
+    let (here, there) = (measure(cell).width, if left == none { size.width } else { measure(left).width })
+    if left == none { left = cell }
+    else if calc.max(here, there) <= half { row((half, half), left, cell); left = none }
+    else if here + there + 0.8em.to-absolute() <= size.width { row((1fr, here), left, cell); left = none }
+    else { row((1fr,), left); left = cell }
+  }
+  if left != none { row((1fr,), left) }
+})
+#let beside(body, picture) = grid(columns: (1fr, auto), column-gutter: 1em, body, picture)
+#let floating(picture) = place(bottom + center, float: true, clearance: 1em, picture)
+#let spare(picture) = context if counter(page).final().first() > 1 { floating(picture) }
+#let remark(body) = { h(1em); text(size: 0.9em, fill: luma(30%), body) }
 """
 
 
@@ -60,7 +81,50 @@ def document(blocks: Iterable[b.Block]) -> str:
     """The whole document in Typst's own language; the first block is its title."""
     page = list(blocks)
     title = page[0].text if page and isinstance(page[0], b.Title) else ""
-    return _PREAMBLE.replace("{title}", string(title)) + _roles() + "\n" + "\n\n".join(map(_block, page)) + "\n"
+    return _PREAMBLE.replace("{title}", string(title)) + _roles() + "\n" + "\n\n".join(_set(page)) + "\n"
+
+
+def _set(page: Iterable[b.Block]) -> Iterator[str]:
+    """The blocks, those that may stand side by side gathered; a picture that nobody asked for, beside the first."""
+    beside = ""
+    for cells, run in groupby(page, lambda block: isinstance(block, CELLS)):
+        if cells:
+            blocks = _named_once(run)
+            if beside:
+                yield f"#beside[{_abreast(blocks[:BESIDE])}][{beside}]"
+                blocks, beside = blocks[BESIDE:], ""
+            yield _abreast(blocks)
+            continue
+        for block in run:
+            if isinstance(block, b.Picture) and not block.asked:
+                beside, spare = _unasked(block)
+                yield spare
+            else:
+                yield _block(block)
+
+
+def _abreast(blocks: Sequence[b.Block]) -> str:
+    return "#abreast(\n" + "".join(f"[{_block(block)}],\n" for block in blocks) + ")"
+
+
+def _named_once(blocks: Iterable[b.Block]) -> list[b.Block]:
+    """A heat map carries the names of the tokens: the table of the same numbers after it is left out."""
+    kept: list[b.Block] = []
+    for block in blocks:
+        if not (isinstance(block, b.Table) and kept and isinstance(kept[-1], b.Heat) and kept[-1].tokens):
+            kept.append(block)
+    return kept
+
+
+def _unasked(picture: b.Picture) -> tuple[str, str]:
+    """A picture to stand beside the first steps; or, if that would leave them little room, one that floats, and that a
+    sheet of one page goes without: the lines say the same."""
+    from headwork.render.diagram import fitting
+
+    drawing = fitting(picture.diagram)
+    shown = drawing_typst(drawing)
+    small = drawing.width * PIXEL < WIDEST and drawing.height * PIXEL < TALLEST
+    return (shown, "") if small else ("", f"#spare[{shown}]")
 
 
 def _block(block: b.Block) -> str:
@@ -108,20 +172,21 @@ def _paragraph(paragraph: b.Paragraph) -> str:
 
 
 def _flow(flow: b.Flow) -> str:
-    items = "#h(1.6em, weak: true)".join(f"#box(inset: (y: 0.3em), $display({typst_maths(i)})$) " for i in flow.items)
-    return f"#block(above: 1em, below: 1em)[#set par(leading: 0.3em)\n{items}]"
+    items = "#h(1.6em, weak: true)".join(f"#box(inset: (y: 0.2em), $display({typst_maths(i)})$) " for i in flow.items)
+    return f"#block(above: 0.8em, below: 0.8em)[#set par(leading: 0.3em)\n{items}]"
 
 
 def _display(display: b.Display) -> str:
-    """One formula, its lines aligned on their relations: both sides of each stand on one base line."""
-    return "#steps[$ " + " \\\n  ".join(map(_line, display.lines)) + " $]"
+    """One formula, its lines aligned on their relations; the numbers of a step stand below its name, to save room."""
+    mark = "&" if display.equation is None else ""
+    return "#steps[$ " + " \\\n  ".join(_line(line, mark) for line in display.lines) + " $]"
 
 
-def _line(line: b.Aligned) -> str:
-    left = "" if line.left is None else typst_maths(line.left)
+def _line(line: b.Aligned, mark: str) -> str:
+    left = ("" if mark else "quad") if line.left is None else typst_maths(line.left)
     right = joined(typst_maths(piece) for piece in line.pieces)
     remark = f" #remark{_content(line.remark)}" if line.remark else ""
-    return f"{left} &{right}{remark}"
+    return f"{left} {mark}{right}{remark}"
 
 
 def _entries(entries: b.Entries) -> str:
@@ -143,7 +208,7 @@ def _table(table: b.Table) -> str:
 def _picture(picture: b.Picture) -> str:
     from headwork.render.diagram import fitting
 
-    return f"#align(center, block(breakable: false)[{drawing_typst(fitting(picture.diagram))}])"
+    return f"#floating[{drawing_typst(fitting(picture.diagram))}]"  # what comes next fills a page where it does not fit
 
 
 def _heat(heat: b.Heat) -> str:

@@ -82,6 +82,7 @@ class Ready:
             self._hand(role, named)
         self._known: dict[Step, Matrix] = {}
         self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
+        self._asked: dict[tuple[str, ...], list[Found]] = {}  # by names, which stand for the same in the same graph
 
     def again(self, problem: Problem) -> Ready:
         """The same graph with other numbers, in the same shapes: what rests on none that changed stays worked out."""
@@ -162,7 +163,10 @@ class Ready:
         return handed
 
     def asked(self, part: Part) -> list[Found]:
-        return [found for name in self.names(part) for found in self.find(name)]
+        names = self.names(part)
+        if names not in self._asked:
+            self._asked[names] = [found for name in names for found in self.find(name)]
+        return self._asked[names]
 
     def truth(self, part: Part) -> dict[Step, Matrix]:
         """Every step that the part's questions rest on, in closed form: worked out once, for all who ask."""

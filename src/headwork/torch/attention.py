@@ -5,12 +5,13 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.engine.backend import kernel
-from headwork.torch.calls import Biases, plain, seen_by_profiler, threads
+from headwork.torch.calls import Biases, plain
+from headwork.torch.functions import PlainAtOnce, plain_forward
 from headwork.torch.path import Path, busy, check_tensors, choose, leading, needs_gradient
 from headwork.torch.report import count, listening
 from headwork.torch.ways import fresh_seed, run
 
-AT_ONCE = Path("kernel", "without gradients")
+AT_ONCE = {recorded: Path("kernel", f"{'with' if recorded else 'without'} gradients") for recorded in (False, True)}
 
 
 def scaled_dot_product_attention(
@@ -36,18 +37,11 @@ def scaled_dot_product_attention(
     """
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
-    if attn_mask is None and dropout_p == 0 and kernel is not None and not busy(query, key, value, None):
+    if dropout_p == 0 and kernel is not None and not busy(query, key, value, attn_mask):
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
-        width = query.size(-1)
-        if width and not needs_gradient(query, key, value, None) and (scale is None or isinstance(scale, float)):
-            out = torch.empty_like(query)
-            factor = width**-0.5 if scale is None else scale
-            with seen_by_profiler("headwork::forward"):
-                done = kernel.plain_tensors(query, key, value, out, is_causal, enable_gqa, factor, threads())
-            if done:
-                if listening:
-                    count("scaled_dot_product_attention", AT_ONCE)
-                return out
+        out = at_once(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+        if out is not None:
+            return out
     path = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     count("scaled_dot_product_attention", path)
     lead = leading(query, key, value, enable_gqa) if path.way != "torch" else None
@@ -59,27 +53,24 @@ def scaled_dot_product_attention(
     return run(path.way, query, key, value, Biases(attn_mask), what)[0]
 
 
-def explain(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Path:
-    """Which way `scaled_dot_product_attention` would take with these arguments here and now, and why.
-
-    >>> x = torch.eye(2)
-    >>> print(explain(x, x, x))
-    kernel: without gradients
-    >>> print(explain(x, x, x.double()))
-    torch: types torch.float32, torch.float32, torch.float64
-    """
-    if torch.is_autocast_enabled("cpu"):
-        query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
-    return choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+def at_once(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float | None, grouped: bool
+) -> Tensor | None:
+    """The output, or None where a closer look is needed."""
+    width = query.size(-1) if query.dim() else 0
+    switches = causal.__class__ is bool and grouped.__class__ is bool
+    free = switches and (scale is None or isinstance(scale, float)) and not (mask is not None and mask.requires_grad)
+    if not width or not free:
+        return None
+    factor = width**-0.5 if scale is None else scale
+    recorded = needs_gradient(query, key, value, None)
+    if recorded:
+        out = PlainAtOnce.apply(query, key, value, mask, causal, grouped, factor)
+    else:
+        out = plain_forward(query, key, value, mask, None, causal, grouped, factor)
+    if listening and out is not None:
+        count("scaled_dot_product_attention", AT_ONCE[recorded])
+    return out
 
 
 def spread(tensor: Tensor, lead: tuple[int, ...], grouped: bool) -> Tensor:

@@ -6,12 +6,12 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from headwork.engine.arguments import FARTHEST, Causal, checked_scale, checked_softcap, reach
+from headwork.engine.arguments import FARTHEST, Causal, checked_causal, checked_scale, checked_softcap, reach
 from headwork.engine.arrays import CallSizes, Layout, is_swapped, sizes
 from headwork.engine.head_numbers import check_fit, checked_dropout
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.calls import Biases, What, accumulator
-from headwork.torch.path import KNOWN, Path, check_tensors, where
+from headwork.torch.path import KNOWN, check_tensors, where
 from headwork.torch.report import count
 from headwork.torch.ways import fresh_seed, run
 
@@ -53,7 +53,7 @@ def attention(
     """
     check_tensors(query, key, value)
     check_types(query, key, value)
-    swapped = is_swapped(layout)
+    swapped, causal = is_swapped(layout), checked_causal(causal)
     size: CallSizes = sizes(query, key, value, swapped)  # asks for shapes alone
     if size.single:
         query, key, value = (tensor[None] for tensor in (query, key, value))
@@ -75,11 +75,6 @@ def attention(
     return (out, lse.to(accumulator(query))) if return_lse else out
 
 
-def explain_attention(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> Path:
-    """Which way `attention` takes with these tensors here and now, and why."""
-    return where(query, key, value, *others)
-
-
 def check_types(query: Tensor, key: Tensor, value: Tensor) -> None:
     types = {query.dtype, key.dtype, value.dtype}
     if types - set(KNOWN) or (torch.float64 in types and len(types) > 1):
@@ -91,6 +86,9 @@ def check_types(query: Tensor, key: Tensor, value: Tensor) -> None:
         raise HeadworkError(
             "nested tensors: give packed ones to headwork.torch.attention_varlen, or padded with lengths."
         )
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.layout != torch.strided:
+            raise HeadworkError(f"{name} is laid out as {tensor.layout}: give {name}.to_dense().")
 
 
 def spread(tensor: Tensor, batch: tuple[int, ...]) -> Tensor:
@@ -109,10 +107,13 @@ def checked_biases(
     for name, tensor in (("sinks", sinks), ("alibi", alibi), ("relative", relative), ("mask", mask)):
         if tensor is None:
             continue
-        if not isinstance(tensor, Tensor) or not (
-            tensor.is_floating_point() or (name == "mask" and tensor.dtype == torch.bool)
+        if (
+            not isinstance(tensor, Tensor)
+            or tensor.is_nested
+            or not (tensor.is_floating_point() or (name == "mask" and tensor.dtype == torch.bool))
         ):
-            kind = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            kind = type(tensor).__name__ if not isinstance(tensor, Tensor) else tensor.dtype
+            kind = "nested tensors" if isinstance(tensor, Tensor) and tensor.is_nested else kind
             raise HeadworkError(
                 f"{name} holds {kind}. Give a tensor of floats{', or of Booleans' if name == 'mask' else ''}."
             )
@@ -138,9 +139,7 @@ def checked_biases(
 
 def whole(name: str, given: Numbers, batch: tuple[int, ...], low: int, high: int) -> Tensor:
     """One whole number for every batch item. What is compiled or transformed is checked by the kernel's own bounds."""
-    numbers = torch.as_tensor(given)
-    if numbers.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
-        raise HeadworkError(f"{name} holds {numbers.dtype}. Give whole numbers.")
+    numbers = whole_numbers(name, given)
     sides = zip(numbers.shape[::-1], batch[::-1], strict=False)
     if numbers.dim() > len(batch) or not all(n in (1, m) for n, m in sides):
         raise ShapeError(
@@ -151,6 +150,17 @@ def whole(name: str, given: Numbers, batch: tuple[int, ...], low: int, high: int
         least, most = int(numbers.min()), int(numbers.max())
         if least < low or most > high:
             raise HeadworkError(f"{name} runs from {least} to {most}: give numbers from {low} to {high}.")
+    return numbers
+
+
+def whole_numbers(name: str, given: Numbers) -> Tensor:
+    """As a tensor of 64 bits; what is none is refused."""
+    try:
+        numbers = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise HeadworkError(f"{name} is no tensor: {error}. Give whole numbers.") from None
+    if numbers.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8) or numbers.is_nested:
+        raise HeadworkError(f"{name} holds {numbers.dtype}. Give whole numbers.")
     return numbers.to(torch.int64)
 
 

@@ -12,7 +12,7 @@ from headwork.engine.arrays import BATCH_AXES
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
 
-Way = Literal["kernel", "operator", "torch"]
+Way = Literal["kernel", "operator", "ring", "torch"]
 KNOWN = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 PLAIN = (Tensor, Parameter)
 MEMORY_KEYS = set()
@@ -23,7 +23,9 @@ for _inference in (False, True):
 
 @dataclass(frozen=True)
 class Path:
-    """`kernel`: ours, at once. `operator`: ours, through torch's dispatcher. `torch`: torch's own function."""
+    """`kernel`: ours, at once. `operator`: ours, through torch's dispatcher. `ring`: ours, over several ranks. `torch`:
+    torch's own function.
+    """
 
     way: Way
     reason: str
@@ -164,6 +166,8 @@ def choose(
     foreigner = foreign(query, key, value, attn_mask)
     if foreigner:
         return Path("torch", foreigner)
+    if type(is_causal) is not bool or type(enable_gqa) is not bool:
+        return Path("torch", f"is_causal is {is_causal!r} and enable_gqa {enable_gqa!r}")
     if not isinstance(dropout_p, (int, float)) or not 0 <= dropout_p <= 1:
         return Path("torch", f"dropout_p is {dropout_p!r}")
     if scale is not None and not isinstance(scale, (int, float, torch.SymInt, torch.SymFloat)):

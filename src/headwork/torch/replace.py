@@ -5,19 +5,26 @@ the CPU, forward, backward and, for dropout, written out: models that call torch
 change to them.
 """
 
+import os
+import sys
 import warnings
+from importlib import import_module
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.nn import attention as registry
 
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
 from headwork.torch.attention import scaled_dot_product_attention
 from headwork.torch.calls import Biases, accumulator, backward_into, forward_into, plain
-from headwork.torch.path import Path, choose
+from headwork.torch.path import Path, check_tensors, choose, foreign
 from headwork.torch.report import Report, count, listening
+
+if TYPE_CHECKING:
+    from headwork.torch.cluster.torchs_own import Entries
 
 NAME = "headwork"
 BELOW = Path("kernel", "below torch's function")
@@ -81,20 +88,68 @@ def written_out(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """torch calls this for all that it has no fused kernel for: what it has none for because of dropout is ours.
+    """torch calls this for all that it has no fused kernel for: dropout, and masks with gradients, are ours.
 
     Not where the caller has switched fused kernels off. The second result, which torch's function drops, is empty.
     """
-    way = None
-    if dropout_p and dropout_mask is None and torch.backends.cuda.flash_sdp_enabled():
-        way = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if way is None or way.way == "torch":
-        count("use", way or Path("torch", "torch has no fused kernel for it, and no dropout is asked for"))
+    if entered() and over_ranks().is_shared(query):
+        out = over_ranks().beside(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        return out, query.new_empty(0)
+    if dropout_mask is None:
+        path = beside(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    else:
+        path = Path("torch", "a dropout mask is given")
+    if path.way == "torch":
+        count("use", path)
         given = (query, key, value, attn_mask, dropout_p, is_causal, dropout_mask)
         found: tuple[Tensor, Tensor] = MATHS.decompose(*given, scale=scale, enable_gqa=enable_gqa)
         return found
     out = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return out, query.new_empty(0)
+
+
+def below(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Path:
+    """Which way torch's function takes while ours is in use: it asks itself first whether a fused kernel will do."""
+    check_tensors(query, key, value, attn_mask)
+    foreigner = foreign(query, key, value, attn_mask)
+    if foreigner:
+        return Path("torch", foreigner)
+    if not (query.numel() and key.numel() and value.numel()):
+        return Path("torch", "nothing to work out")
+    choice = torch._fused_sdp_choice(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    if choice == registry.SDPBackend.FLASH_ATTENTION.value:
+        return BELOW
+    return beside(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+
+
+def beside(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Path:
+    """Which way a call takes that torch has no fused kernel for, or has been told to use none."""
+    if not torch.backends.cuda.flash_sdp_enabled():
+        return Path("torch", "fused kernels are switched off")
+    if dropout_p or (attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled()):
+        return choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    only = "tensors of 4 axes alone" if query.dim() != 4 else "other calls alone"
+    return Path("torch", f"torch has a fused kernel for {only}")
 
 
 def factor(query: Tensor, scale: float | None) -> float:
@@ -126,9 +181,10 @@ class Use(Report):
     what ran in it.
     """
 
-    def __init__(self, before: str | None) -> None:
+    def __init__(self, before: str | None, entries: "Entries | None") -> None:
         super().__init__()
         self.before = before
+        self.entries = entries  # in torch's table for sequences over several ranks
 
     def __enter__(self) -> "Use":
         super().__enter__()
@@ -148,6 +204,8 @@ in_use: list[Use] = []  # the last one is in force; all are ours, so only the fi
 def use() -> Use:
     """Run torch's `scaled_dot_product_attention` on our kernel from here on, or within a `with` block.
 
+    Where torch.distributed is in use, torch's `context_parallel`, and what is built on it, runs on CPUs too.
+
     >>> x = torch.eye(2)
     >>> with use():
     ...     torch.nn.functional.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None], scale=1.0)
@@ -161,19 +219,40 @@ def use() -> Use:
             f"use() needs the registry of attention that newer versions of torch have; this is {torch.__version__}: "
             "call headwork.torch.scaled_dot_product_attention, or upgrade torch."
         )
+    ready = over_ranks().table() if may_be_over_ranks() and not entered() else None
     before = registry.current_flash_attention_impl()
     if before != NAME:
         registry.register_flash_attention_impl(NAME, register_fn=Registered)
         registry.activate_flash_attention_impl(NAME)
-    in_use.append(Use(before))
+    in_use.append(Use(before, None if ready is None else ready.enter()))
     return in_use[-1]
+
+
+def may_be_over_ranks() -> bool:
+    """Whether sequences may lie on several ranks: to get ready for it takes as long as a small program runs."""
+    if not distributed.is_available():
+        return False
+    started = distributed.is_initialized() or "TORCHELASTIC_RUN_ID" in os.environ
+    return started or "torch.distributed.tensor.experimental" in sys.modules
+
+
+def over_ranks() -> Any:
+    return import_module("headwork.torch.cluster.torchs_own")
+
+
+def entered() -> bool:
+    """Whether torch's table has our entries."""
+    return any(one.entries is not None for one in in_use)
 
 
 def restore() -> None:
     """Undo the last `use` that is still in force: torch's own kernel, or what was in its place, is back."""
     if not in_use:
         raise HeadworkError("there is nothing to restore: headwork.torch.use() was not called.")
-    before = in_use.pop().before
+    last = in_use.pop()
+    if last.entries is not None:
+        last.entries.remove()
+    before = last.before
     if before == NAME:
         return
     registry.restore_flash_attention_impl()

@@ -1,17 +1,14 @@
 """`attention_varlen`: packed sequences as tensors, with gradients."""
 
-from typing import get_args
-
 import torch
 from torch import Tensor
 
-from headwork.engine.arguments import Causal, checked_scale, checked_softcap, reach
-from headwork.engine.arrays import CallSizes, sizes
-from headwork.engine.varlen import PackedLayout
+from headwork.engine.arguments import Causal, checked_causal, checked_scale, checked_softcap, reach
+from headwork.engine.varlen import PackedLayout, packed_sizes
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.calls import Biases, What, accumulator
 from headwork.torch.formula import worked
-from headwork.torch.full import check_types, checked_biases, dropping
+from headwork.torch.full import check_types, checked_biases, dropping, whole_numbers
 from headwork.torch.path import check_tensors, where
 from headwork.torch.report import count
 from headwork.torch.ways import run
@@ -49,13 +46,8 @@ def attention_varlen(
     """
     check_tensors(query, key, value)
     check_types(query, key, value)
-    if layout not in get_args(PackedLayout):
-        raise HeadworkError(f'layout is {layout!r}. Give "shd" for (tokens, heads, d) or "hsd" for (heads, tokens, d).')
-    shapes = [tuple(tensor.shape) for tensor in (query, key, value)]
-    if any(len(shape) != 3 for shape in shapes):
-        raise ShapeError(f"query, key, value are {shapes}: packed sequences have three axes, {layout}.")
-    swapped = layout == "shd"
-    size: CallSizes = sizes(query, key, value, swapped)  # asks for shapes alone
+    causal = checked_causal(causal)
+    swapped, size = packed_sizes(query, key, value, layout)
     begin_q, tokens = pieces("offsets_q", offsets_q, size.tokens)
     begin_k, keys = pieces("offsets_k", offsets_k, size.keys)
     if tokens.shape != keys.shape:
@@ -83,13 +75,13 @@ def attention_varlen(
 
 def pieces(name: str, given: Tensor, total: int) -> tuple[Tensor, Tensor]:
     """(starts, lengths) of the sequences between cumulative offsets, which run from 0 to `total`."""
-    offsets = torch.as_tensor(given)
-    if offsets.dim() != 1 or not offsets.numel() or offsets.is_floating_point() or offsets.dtype == torch.bool:
+    offsets = whole_numbers(name, given)
+    if offsets.dim() != 1 or not offsets.numel():
         raise HeadworkError(
             f"{name} is {offsets.dtype} {tuple(offsets.shape)}. Give whole numbers in one row: 0, and the end of each "
             "sequence."
         )
-    offsets = offsets.to("cpu", torch.int64)
+    offsets = offsets.to("cpu")
     if not torch.compiler.is_compiling():
         ends = offsets.tolist()
         if ends[0] != 0 or ends[-1] != total or ends != sorted(ends):

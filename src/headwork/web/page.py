@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from importlib import resources
 from typing import Any
@@ -14,6 +14,7 @@ from headwork import working as w
 from headwork.graph import Step
 from headwork.readings.exact import Hidden, Matrix
 from headwork.render import blocks as b
+from headwork.render.cells import Style
 from headwork.render.colours import style_sheet
 from headwork.render.html import block_html, static
 from headwork.render.layout import Layout, numbered
@@ -23,25 +24,22 @@ from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import NUMBERS, EachHead, Part, Sheet
 from headwork.solver import Solver
 from headwork.solving import solve_problem
+from headwork.web.changes import changes
 from headwork.web.grids import grid
 from headwork.web.switches import switches
 from headwork.web.tables import Table, given_name, sheet_of
 
-_CELL = re.compile(r"(<mtd[^>]*>)(.*?)</mtd>", re.DOTALL)
-
 
 @dataclass
 class ShownLine:
-    """One line of a part as the page has it: its blocks as HTML, that HTML without its entries, and the entries."""
+    """One line of a part as the page has it: its blocks, and as HTML."""
 
     line: w.Line
-    html: str
-    frame: str = ""
-    cells: list[str] = field(default_factory=list)
+    blocks: tuple[b.Block, ...]
 
-    def __post_init__(self) -> None:
-        self.cells = [found[2] for found in _CELL.finditer(self.html)]
-        self.frame = _CELL.sub(r"\1</mtd>", self.html)
+    @cached_property
+    def html(self) -> str:
+        return "".join(map(block_html, self.blocks))
 
 
 class Page:
@@ -65,7 +63,7 @@ class Page:
                     yield line, layout
 
     def _piece(self, line: w.Line, layout: Layout) -> ShownLine:
-        return ShownLine(line, "".join(map(block_html, line_blocks(line, layout))))
+        return ShownLine(line, tuple(line_blocks(line, layout)))
 
     def edited(self, table: Table, sheet: Sheet) -> dict[str, Any]:
         """Work the sheet with other numbers: the entries that change, and the blocks where more than entries does."""
@@ -81,12 +79,15 @@ class Page:
                     next(layout.keys)
                 continue
             new = self.pieces[number] = self._piece(line, layout)
-            if new.frame != old.frame:
+            if (changed := changes(new.blocks, old.blocks)) is None:
                 blocks[number] = new.html
             else:
-                both = enumerate(zip(new.cells, old.cells, strict=True))
-                cells += [(number, place, here) for place, (here, there) in both if here != there]
+                cells += [(number, place, html) for place, html in changed]
         return {"cells": cells, "blocks": blocks}
+
+    def style(self, number: int) -> Style:
+        """How the numbers of a problem are printed."""
+        return layout_of(self.worked[number], exact=self.exact).style
 
     def part_of(self, block: int) -> tuple[int, Part]:
         """The number of the problem and the part in which a block stands."""

@@ -7,7 +7,6 @@ from headwork.errors import HeadworkError
 from headwork.graph import Step
 from headwork.readings.entries import came_from
 from headwork.readings.exact import Matrix
-from headwork.render.cells import Style
 from headwork.render.html import how_html
 from headwork.render.pointing import entry_how
 from headwork.web.page import Page
@@ -31,7 +30,7 @@ def entry(page: Page, block: int, row: int, column: int) -> dict[str, Any]:
     ready, problem = page.ready[number], page.sheet.problems[number]
     if not line.worked:
         return {"html": "", "from": [], "behind": []}
-    how = entry_how(line, (i, j), "", problem.notation, Style(problem.places, page.exact), problem.only_causal)
+    how = entry_how(line, (i, j), "", problem.notation, page.style(number), problem.only_causal)
     meaning = ready.truth(part)
     made_of, behind = _behind((line.step, row, column), meaning, ready.handed_in(part))
     return {"html": how_html(how), "from": list(map(_told, made_of)), "behind": list(map(_told, behind))}

@@ -5,11 +5,12 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+from headwork.build import Sizes
 from headwork.errors import HeadworkError
 from headwork.sheets.checks import LARGEST_SIDE
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Problem
-from headwork.sheets.sizes import KnownSizes
+from headwork.sheets.sizes import KnownSizes, infer_sizes
 from headwork.web.tables import Table, sheet_of
 
 Rows = list[list[Any]]
@@ -28,18 +29,54 @@ def resized(table: Table, where: dict[str, Any], axis: int, add: bool) -> Table:
         raise HeadworkError(f"{where['name']} is a single {'row' if axis == 0 else 'column'} and stays one")
     matrix = _found(table, where)
     width = (len(matrix) if axis == 0 else len(matrix[0])) // sizes.sharing(name, role, head)
-    at = int(where["row"] if axis == 0 else where["column"]) % width
-    _refuse(size, width, add)
+    found = infer_sizes(problem)
+    moves = _together(problem, sizes, found, size, int(where["row"] if axis == 0 else where["column"]) % width)
     made = deepcopy(table)
     own: Table = made["problem"][number]
-    for given in [own.get("given", {}), *(part.get("given", {}) for part in own["part"])]:
-        for called, rows in given.items():
-            given[called] = _changed(rows, sizes, role_and_head(called, first), size, at, add)
-    for key in ("mask", "bias"):
-        if isinstance(own.get(key), list):
-            own[key] = _each(own[key], partial(_changed, sizes=sizes, key=(key, None), size=size, at=at, add=add))
-    _keep_told(own, problem, size, add)
+    for size, at in moves.items():
+        _refuse(size, _past(found) if size == "past" else getattr(found, size, width), add)
+        for given in [own.get("given", {}), *(part.get("given", {}) for part in own["part"])]:
+            for called, rows in given.items():
+                given[called] = _changed(rows, sizes, role_and_head(called, first), size, at, add)
+        for key in ("mask", "bias"):
+            if isinstance(own.get(key), list):
+                own[key] = _each(own[key], partial(_changed, sizes=sizes, key=(key, None), size=size, at=at, add=add))
+        _keep_told(own, problem, size, add)
+    _keep_names(own, found, moves, add)
     return made
+
+
+def _together(problem: Problem, sizes: KnownSizes, found: Sizes, size: str, at: int) -> dict[str, int]:
+    """The sizes that change with this one, each with its place: all keys are the earlier tokens and the new ones, what
+    is turned by its position is as many queries as keys, and what is added to X is as wide as X."""
+    past = _past(found)
+    if sizes.past and size == "tokens":
+        return {"tokens": at, "keys": at + past}
+    if sizes.past and size in ("past", "keys"):
+        return {"keys": at, **({"past": at} if at < past else {"tokens": at - past})}
+    if problem.rotary and size in ("tokens", "keys") and not past:
+        return {"tokens": at, "keys": at}
+    wide = ("d_model", sizes.alias("d_out") if sizes.projected else "d_v")
+    return dict.fromkeys(wide, at) if problem.around != "none" and size in wide else {size: at}
+
+
+def _past(sizes: Sizes) -> int:
+    return sizes.keys - sizes.tokens if isinstance(sizes.keys, int) and isinstance(sizes.tokens, int) else 0
+
+
+def _keep_names(own: Table, sizes: Sizes, moves: dict[str, int], add: bool) -> None:
+    """A name for every token, and none too many."""
+    for key in ("tokens", "keys"):
+        names = own.get(key)
+        size = key if names and len(names) == getattr(sizes, key) else "keys"
+        if not names or size not in moves:
+            continue
+        at = moves[size]
+        own[key] = [*names[: at + 1], _new_name(names), *names[at + 1 :]] if add else [*names[:at], *names[at + 1 :]]
+
+
+def _new_name(names: list[str]) -> str:
+    return next(name for n in range(1, len(names) + 2) if (name := f"new {n}" if n > 1 else "new") not in names)
 
 
 def _each(value: list[Any], change: Callable[[Rows], Rows]) -> list[Any]:

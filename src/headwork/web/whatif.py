@@ -17,7 +17,9 @@ from headwork.mistakes.rewriting import Mistake
 from headwork.readings.exact import Matrix
 from headwork.readings.floats import Floats, to_floats
 from headwork.render.cells import Style, grid
+from headwork.render.html import prose_html
 from headwork.render.mathml import mathml
+from headwork.render.prose import read_prose
 from headwork.sheets.ready import Ready
 from headwork.web.page import Page
 
@@ -59,14 +61,19 @@ def what_if(page: Page, number: int, tag: str, way: int) -> str:
     handed = dict(ready.handed)
     for part in ready.problem.parts:
         handed = {**ready.handed_in(part), **handed}
+    advice = prose_html(read_prose(CATALOGUE[tag].advice, page.names[number]))
+    said = f'<p class="advice"><b>{escape(tag)}</b>: {advice}</p>'
     right, mistaken = Variant(ready.ends, EXACT), Variant(graphs[way], EXACT, ready.ends)
-    there, here = right.everything(handed), mistaken.everything(handed)
+    there = right.everything(handed)
+    try:
+        here = mistaken.everything(handed)
+    except HeadworkError as error:
+        return f"{said}<p>With these numbers nobody gets through with it: {escape(str(error))}. Change some.</p>"
     pairs = [(s, there[s], here.get(m) if (m := mistaken.here(s)) else None) for s in ready.computed() if s in there]
     parted = [(step, good, bad) for step, good, bad in pairs if bad is not None and _apart(good, bad)]
-    said = f'<p class="advice"><b>{escape(tag)}</b>: {escape(CATALOGUE[tag].advice)}</p>'
     if not parted:
         return f"{said}<p>With these numbers it makes no difference. Change some, and look again.</p>"
-    style = Style(ready.problem.places, page.exact)
+    style = page.style(number)
     return said + "".join(_told(parted, ready)) + "".join(_sides(parted, ready, style))
 
 

@@ -12,12 +12,14 @@ import { patch } from "./patch.js";
 
 const MOST_STEPS_BACK = 300;
 const PAUSE = 400; // milliseconds after the last key until a half-typed number is called wrong
+const QUIET = 700; // milliseconds without a change until the page has settled
 
 class Bench extends EventTarget {
   constructor() {
     super();
     this.view = document.getElementById("view");
     this.status = document.getElementById("status");
+    this.said = document.getElementById("said"); // for those who hear the page
     this.connection = connect();
     this.table = null; // the sheet as the reader has it
     this.worked = null; // the sheet as the page shows it worked
@@ -89,9 +91,9 @@ class Bench extends EventTarget {
     this.busy = true;
     while (this.waiting) {
       this.waiting = false;
-      const table = structuredClone(this.table);
+      const table = structuredClone(this.table), turn = this.asked;
       const reply = await this.ask({ do: "edit", table, was: this.worked, exact: this.exact });
-      this.followed(reply, table);
+      if (turn === this.asked) this.followed(reply, table); // else another page has come, or is about to
     }
     this.busy = false;
     writeLink(this);
@@ -106,8 +108,19 @@ class Bench extends EventTarget {
     this.accept();
     this.worked = table;
     if (reply.html) this.replace(reply);
-    else patch(this.view, reply);
+    else reply.anew = patch(this.view, reply);
     this.dispatchEvent(new CustomEvent("worked", { detail: reply }));
+    this.settle(reply);
+  }
+
+  // Many changes in a row, as of a drag, are told once, when they are over.
+  settle({ cells, html }) {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
+      if (document.body.classList.contains("dragging")) return this.settle({ cells, html });
+      this.dispatchEvent(new CustomEvent("settled"));
+      this.said.textContent = html ? "The page is new." : `${cells.length} entries changed.`;
+    }, QUIET);
   }
 
   // What cannot be worked: every cell that is to blame says why, and the last good numbers stay.
@@ -140,8 +153,11 @@ class Bench extends EventTarget {
     if (turn !== this.asked) return reply;
     if (reply.error) {
       this.say(reply.error.message, "bad");
+      if (this.table && JSON.stringify(this.table) !== JSON.stringify(this.worked)) this.follow(); // typed meanwhile
       return reply;
     }
+    this.asked++; // what was asked about the page before this one comes too late
+    clearTimeout(this.blame);
     if (remember && before) this.remember(before);
     this.table = reply.table;
     this.worked = structuredClone(reply.table);

@@ -143,9 +143,9 @@ function drag(event) {
     last = steps;
     const text = stepped(start.text, steps, now.shiftKey);
     if (text !== null) fill([[input, text]], start.hold);
-    input.select();
   };
   const done = () => {
+    if (dragging) input.select(); // not on the way: a selection has the page laid out at once
     removeEventListener("pointermove", moved);
     removeEventListener("pointerup", done);
     removeEventListener("pointercancel", done);

@@ -4,6 +4,7 @@
 const panel = document.getElementById("panel");
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 let pinned = null;
+let place = null; // of what is pinned: its block may come anew
 let shown = null;
 
 const entryAt = (target) => {
@@ -19,8 +20,8 @@ function isResult(cell) {
 }
 
 // Entries that can be pointed at: one stop for Tab in every matrix, the arrow keys inside it.
-export function prepare(root) {
-  for (const block of root.querySelectorAll(".block[data-step]")) {
+function prepare(blocks) {
+  for (const block of blocks) {
     const matrices = [...block.querySelectorAll("mtable[data-role]")].filter(
       (one) => one.dataset.role === block.dataset.step && one.dataset.head === block.dataset.head,
     );
@@ -32,9 +33,15 @@ export function prepare(root) {
       cell.setAttribute("tabindex", i ? "-1" : "0");
     });
   }
-  for (const wide of root.querySelectorAll(".scroll")) {
-    wide.classList.toggle("wide", wide.scrollWidth > wide.clientWidth);
-    if (wide.classList.contains("wide") && !wide.querySelector("[tabindex='0']")) wide.tabIndex = 0;
+}
+
+// What goes on behind an edge says so, and can be reached by keys. Everything is read before anything is written: a page
+// that is read and written by turns is laid out as often.
+function widen(root) {
+  const all = [...root.querySelectorAll(".scroll")].map((one) => [one, one.scrollWidth > one.clientWidth]);
+  for (const [one, wide] of all) {
+    one.classList.toggle("wide", wide);
+    if (wide && !one.querySelector("[tabindex='0']")) one.tabIndex = 0;
   }
 }
 
@@ -75,7 +82,18 @@ async function show(cell, bench) {
 
 function pin(cell, bench) {
   pinned = pinned === cell ? null : cell;
+  place = { block: cell.closest(".block"), row: cell.dataset.row, column: cell.dataset.column };
   show(cell, bench);
+}
+
+// What is pinned follows the numbers; while they are dragged, those who hear the page are told once, at the end.
+function follow(bench, now) {
+  if (!pinned) return;
+  const { block, row, column } = place;
+  if (!pinned.isConnected) pinned = block.querySelector(`mtable[data-own] mtd[data-row="${row}"][data-column="${column}"]`);
+  panel.setAttribute("aria-live", now ? "polite" : "off");
+  if (pinned) show(pinned, bench);
+  else letGo();
 }
 
 function letGo() {
@@ -89,10 +107,18 @@ function neighbour(cell, [down, right]) {
 }
 
 export function listen(bench) {
-  bench.addEventListener("replaced", () => { letGo(); prepare(bench.view); });
+  bench.addEventListener("replaced", () => {
+    letGo();
+    prepare(bench.view.querySelectorAll(".block[data-step]"));
+    widen(bench.view);
+  });
   bench.addEventListener("worked", ({ detail }) => {
-    if (detail.blocks) prepare(bench.view);
-    if (pinned?.isConnected) show(pinned, bench);
+    prepare(detail.anew?.filter((one) => one.dataset.step) ?? []);
+    follow(bench, !document.body.classList.contains("dragging"));
+  });
+  bench.addEventListener("settled", () => {
+    widen(bench.view);
+    if (panel.getAttribute("aria-live") === "off") follow(bench, true);
   });
   for (const [come, go] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
     document.addEventListener(come, ({ target }) => {
@@ -106,7 +132,7 @@ export function listen(bench) {
   document.addEventListener("click", ({ target }) => {
     const cell = entryAt(target);
     if (cell) pin(cell, bench);
-    else if (!panel.contains(target) && target.closest?.("#view")) letGo();
+    else if (target.closest?.("#view") && !target.closest("table.cells, .tools")) letGo(); // numbers change under a pin
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") letGo();

@@ -52,6 +52,7 @@ async function plant(bench, problem, tag, way) {
   chosen = tag ? { problem, tag, way } : null;
   const shown = side.querySelector(".shown");
   if (!chosen) return shown.replaceChildren();
+  shown.setAttribute("aria-live", document.body.classList.contains("dragging") ? "off" : "polite");
   const reply = await bench.askAbout({ do: "whatif", ...chosen });
   if (reply.error) shown.textContent = reply.error.message;
   else shown.innerHTML = reply.html; // made by headwork: formulas, numbers and its own advice
@@ -75,5 +76,9 @@ export function listen(bench) {
     if (bench.mode() !== "whatif") return;
     if (detail.html) offer(bench, Math.min(chosen?.problem ?? Infinity, bench.table.problem.length - 1));
     else if (chosen) plant(bench, chosen.problem, chosen.tag, chosen.way);
+  });
+  bench.addEventListener("settled", () => { // a drag is told once, at its end
+    const silent = side.querySelector(".shown[aria-live='off']");
+    if (silent && chosen) plant(bench, chosen.problem, chosen.tag, chosen.way);
   });
 }

@@ -1,0 +1,1 @@
+"""Attention over a sequence whose rows lie on several ranks of torch.distributed."""

@@ -1,0 +1,87 @@
+"""`shard`, `unshard` and `positions`: rows of a whole sequence, and back."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headwork.errors import HeadworkError
+from headwork.torch.cluster.agreement import agree, check_held
+from headwork.torch.cluster.groups import group_of, split_of
+from headwork.torch.cluster.line import Line
+from headwork.torch.cluster.messages import Part, empty, read
+from headwork.torch.cluster.splits import Intervals, Split, digest, laid, named
+
+
+def shard(x: Tensor, group: Any = None, dim: int = -2, split: Split = "auto") -> Tensor:
+    """This rank's rows of a tensor that every rank has whole, along `dim`.
+
+    (…, tokens, …) → (…, rows of this rank, …). "auto" is zigzag, or the split of the `context_parallel` block.
+    """
+    found = group_of(group)
+    mine = laid(x.shape[dim], found.size(), split_of(split))[found.rank()]
+    return torch.cat([x.narrow(dim, first, end - first) for first, end in mine], dim)
+
+
+def positions(n: int, group: Any = None, split: Split = "auto") -> Tensor:
+    """The positions of this rank's rows among n, in their order: for rotary embeddings, and to pick labels.
+
+    With zigzag, 8 positions and 2 ranks, rank 0 has tensor([0, 1, 6, 7]).
+    """
+    if not isinstance(n, int) or n < 0:
+        raise HeadworkError(f"n is {n!r}. Give the number of positions of the whole sequence.")
+    found = group_of(group)
+    mine = laid(n, found.size(), split_of(split))[found.rank()]
+    return torch.cat([torch.arange(first, end, device="cpu") for first, end in mine])
+
+
+def unshard(x: Tensor, group: Any = None, dim: int = -2, split: Split = "auto") -> Tensor:
+    """The whole tensor, on every rank, from the rows that each holds: `shard` undone.
+
+    Its gradient is that of this rank's rows alone, as every rank works with the same whole.
+    """
+    found: Tensor = Whole.apply(x, group_of(group), dim % x.dim(), split_of(split))
+    return found
+
+
+class Whole(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Any, dim: int, split: str | tuple[Intervals, ...]) -> Tensor:
+        line = Line(group)
+        call = {
+            "function": "unshard",
+            "dtype": str(x.dtype),
+            "dim": dim,
+            "shape without it": [*x.shape[:dim], *x.shape[dim + 1 :]],
+            "split": split if isinstance(split, str) else digest(split),
+        }
+        held = agree(line, call, x.shape[dim], 0).tokens
+        layout = laid(sum(held), line.world, split)
+        check_held(line, held, layout, named(split), "x")
+        ctx.dim, ctx.mine = dim, layout[line.rank]
+        out = x.new_empty((*x.shape[:dim], sum(held), *x.shape[dim + 1 :]))
+        for rank, rows_of_rank in enumerate(gathered(line, x, dim, held)):
+            at = 0
+            for first, end in layout[rank]:
+                out.narrow(dim, first, end - first).copy_(rows_of_rank.narrow(dim, at, end - first))
+                at += end - first
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *upward: Any) -> Any:
+        pieces = [upward[0].narrow(ctx.dim, first, end - first) for first, end in ctx.mine]
+        return torch.cat(pieces, ctx.dim), None, None, None
+
+
+def gathered(line: Line, x: Tensor, dim: int, held: list[int]) -> list[Tensor]:
+    """Every rank's rows, each sent straight to each."""
+    parts = [[Part((*x.shape[:dim], count, *x.shape[dim + 1 :]), x.dtype)] for count in held]
+    mine = empty(parts[line.rank])
+    read(mine, parts[line.rank])[0].copy_(x)
+    messages = [mine if rank == line.rank else empty(parts[rank]) for rank in range(line.world)]
+    others = [(line.rank + t) % line.world for t in range(1, line.world)]
+    under = [line.receive(peer, messages[peer], "unshard") for peer in others if messages[peer].numel()]
+    under += [line.send(peer, mine, "unshard") for peer in others if mine.numel()]
+    for one in under:
+        line.wait(one)
+    return [read(message, parts[rank])[0] for rank, message in enumerate(messages)]

@@ -1,0 +1,103 @@
+"""What `make wheels` sends out, as far as it is seen quickly: it compiles for two CPUs itself, and emulates one."""
+
+import subprocess
+import sys
+import tarfile
+from email.parser import Parser
+from pathlib import Path
+from zipfile import ZipFile
+
+import build
+import pytest
+import try_out
+
+from tests.engine.test_native_source import needs
+
+ROOT = Path(__file__).parent.parent
+NAMES = [
+    "headwork-0.1.0-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
+    "headwork-0.1.0-cp312-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
+    "headwork-0.1.0-cp311-cp311-manylinux2014_aarch64.manylinux_2_17_aarch64.whl",
+    "headwork-0.1.0-cp312-abi3-manylinux2014_aarch64.manylinux_2_17_aarch64.whl",
+    "headwork-0.1.0-py3-none-any.whl",
+]
+
+
+def tracked(*folders: str) -> set[str]:
+    said = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=False)
+    if said.returncode:
+        pytest.skip("not a checkout: git does not know its files")
+    return set(said.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist, unpacked: all that a wheel is made of."""
+    needs("scikit_build_core")
+    folder = tmp_path_factory.mktemp("sdist")
+    code = f"import sys; sys.path.insert(0, 'native'); import build_backend; build_backend.build_sdist({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
+    return unpacked
+
+
+def test_the_sdist_holds_what_is_built_and_nothing_that_was(source: Path) -> None:
+    held = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    asked = tracked("src", "native", "wheels", "pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md")
+    assert not asked - held
+    assert not [name for name in held if name.endswith((".so", ".pyc")) or name.startswith((".ci", "bench", ".venv"))]
+
+
+def test_a_wheel_without_the_kernel_from_the_sdist(source: Path, tmp_path: Path) -> None:
+    """Installed alone in a folder, with the packages that are here, it solves a sheet and computes in NumPy."""
+    options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), "-C", "wheel.cmake=false"]
+    build.run(sys.executable, "-m", "pip", "wheel", *options, source)
+    (wheel,) = tmp_path.glob("headwork-*-py3-none-any.whl")
+    with ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        told = Parser().parsestr(packed.read(metadata).decode())
+        packed.extractall(tmp_path / "site")
+    package = {name.removeprefix("src/") for name in tracked("src")}
+    assert {name for name in names if name.startswith("headwork/")} == package
+    assert told["Requires-Python"] == ">=3.11"
+    assert "headwork works multi-head attention out" in str(told.get_payload())
+    code = (
+        "import headwork, headwork.engine; print(headwork.__file__, headwork.__version__, "
+        "headwork.engine.backend().cpu, headwork.solve('dot-product').problems[0]['output'].shape)"
+    )
+    env = {"PYTHONPATH": str(tmp_path / "site"), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.startswith(str(tmp_path / "site")), done.stderr
+    assert f"{told['Version']} numpy" in done.stdout
+
+
+@pytest.mark.parametrize("place", try_out.PLACES, ids=str)
+def test_every_place_tries_the_wheel_that_pip_would_take(place: try_out.Place, tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / name).touch()
+    wheel = try_out.wheel_for(place, tmp_path).name
+    if place.pure:
+        assert wheel.endswith("py3-none-any.whl")
+    else:
+        assert place.machine in wheel
+        assert ("cp311" if place.python == "3.11" else "abi3") in wheel
+
+
+def test_every_wheel_is_tried_and_every_python_has_one() -> None:
+    made = {(target.machine, target.tag) for target in build.TARGETS}
+    tried = {(p.machine, "cp311-cp311" if p.python == "3.11" else "cp312-abi3") for p in try_out.PLACES if not p.pure}
+    assert made == tried
+    assert {place.python for place in try_out.PLACES} == {"3.11", "3.12", "3.13", "3.14"}
+
+
+def test_what_a_build_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"cp311-cp311 needs Python 3\.11 with its headers \(python3\.11-dev\)"):
+        build.interpreter(build.TARGETS[0])
+    with pytest.raises(SystemExit, match=r"cp312-abi3 needs Python 3\.12 or a later one"):
+        build.interpreter(build.TARGETS[1])
