@@ -19,6 +19,7 @@ from tests.render.conftest import browser as browser
 def served() -> Iterator[Bench]:
     """The bench with two heads on it."""
     with Bench(table_of(load("two-heads")), "two-heads") as bench:
+        bench.answering.patience = 30  # what a busy machine takes for a small sheet is no matter of these tests
         serving = threading.Thread(target=bench.serve_forever, daemon=True)
         serving.start()
         yield bench

@@ -87,6 +87,34 @@ def test_an_edit_is_worked_when_the_sheet_that_was_asked_for_meanwhile_does_not_
     until(lambda: worked(page, "Q", "0")[0], ["5", "2"])
 
 
+def test_an_edit_made_while_its_own_page_comes_anew_is_kept(opened: Opened) -> None:
+    """Exact is ticked, and a number is typed before the exact page is there."""
+    page = opened()
+    page.evaluate(SLOW)
+    page.locator("#exact").check()
+    cell(page, "X", 0, 0).click()
+    page.keyboard.type("7")
+    let_go(page, 1)  # the edit, which the whole page overtakes
+    let_go(page, 0)
+    until(lambda: page.evaluate("window.held.length"), 3)
+    page.keyboard.type("/2")  # goes on where the caret was
+    for number in (2, 3):
+        let_go(page, number)
+    until(lambda: worked(page, "Q", "0")[0][0], "3.5")
+    assert cell(page, "X", 0, 0).input_value() == "7/2"
+
+
+def test_an_edit_that_waits_for_its_answer_is_kept_when_the_page_comes_anew(opened: Opened) -> None:
+    page = opened()
+    page.evaluate(SLOW)
+    cell(page, "X", 0, 0).fill("9")
+    page.locator("#exact").check()
+    for number in (0, 1, 2):
+        let_go(page, number)
+    until(lambda: worked(page, "Q", "0")[0][0], "9")
+    assert cell(page, "X", 0, 0).input_value() == "9"
+
+
 def test_a_drag_is_told_once(opened: Opened) -> None:
     """Pinned arithmetic follows a drag to be seen, not to be heard; at the end it is heard, once."""
     page = opened()

@@ -95,7 +95,9 @@ def _sheets(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _open(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A built-in sheet by name, or somebody's TOML."""
+    """A built-in sheet by name, somebody's TOML, or the table of a link."""
+    if "table" in request:
+        return _show(request)
     if "toml" in request:
         text = str(request["toml"])
         if len(text.encode()) > LARGEST_FILE:

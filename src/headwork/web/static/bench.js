@@ -1,7 +1,7 @@
 // The bench: one sheet as data, who answers for it, and what of the page follows when it changes.
 
 import { connect } from "./connect.js";
-import { listen as listenToGrids, findCell } from "./grid.js";
+import { listen as listenToGrids, differences, fill, findCell } from "./grid.js";
 import { listen as listenToPointing } from "./point.js";
 import { listen as listenToFigure } from "./figure.js";
 import { listen as listenToSwitches } from "./switches.js";
@@ -12,6 +12,7 @@ import { patch } from "./patch.js";
 
 const MOST_STEPS_BACK = 300;
 const PAUSE = 400; // milliseconds after the last key until a half-typed number is called wrong
+const ANOTHER = new Set(["open", "new"]); // sheets into which nothing is carried that was typed into the one before
 const QUIET = 700; // milliseconds without a change until the page has settled
 
 class Bench extends EventTarget {
@@ -107,7 +108,7 @@ class Bench extends EventTarget {
     }
     this.accept();
     this.worked = table;
-    if (reply.html) this.replace(reply);
+    if (reply.html) this.replace(reply, differences(table, this.table));
     else reply.anew = patch(this.view, reply);
     this.dispatchEvent(new CustomEvent("worked", { detail: reply }));
     this.settle(reply);
@@ -148,6 +149,7 @@ class Bench extends EventTarget {
   // Anything that changes more than numbers: the whole page comes anew.
   async whole(request, remember = false) {
     const before = this.table && structuredClone(this.table);
+    const since = request.table === this.worked ? this.worked : before;
     const turn = ++this.asked;
     const reply = await this.ask({ exact: this.exact, ...request });
     if (turn !== this.asked) return reply;
@@ -159,16 +161,18 @@ class Bench extends EventTarget {
     this.asked++; // what was asked about the page before this one comes too late
     clearTimeout(this.blame);
     if (remember && before) this.remember(before);
+    const typed = ANOTHER.has(request.do) ? [] : differences(since, this.table);
     this.table = reply.table;
     this.worked = structuredClone(reply.table);
     this.accept();
-    this.replace(reply);
+    this.replace(reply, typed);
     this.dispatchEvent(new CustomEvent("worked", { detail: reply }));
     writeLink(this);
     return reply;
   }
 
-  replace(reply) {
+  // The page anew; what was typed while it was made is typed again, and the caret stays where it was.
+  replace(reply, typed) {
     const open = [...this.view.querySelectorAll("details.settings")].map((one) => one.open);
     const at = document.activeElement?.closest?.("#view") ? place(document.activeElement) : null;
     this.view.innerHTML = reply.html; // made by headwork, where every text of a sheet is escaped
@@ -176,6 +180,12 @@ class Bench extends EventTarget {
     this.dispatchEvent(new CustomEvent("replaced"));
     const again = at && (at.id ? document.getElementById(at.id) : findCell(this.view, at));
     again?.focus();
+    for (const [where, text] of typed) {
+      const input = findCell(this.view, where);
+      if (!input) continue;
+      fill([[input, text]]);
+      if (input === again) input.setSelectionRange(at.caret, at.caret);
+    }
   }
 
   // What a link asks for; one that was handed in opens with its answers.
@@ -207,7 +217,8 @@ function place(element) {
   const grid = element.closest("table.cells");
   if (!grid) return null;
   const { problem, part, name } = grid.dataset;
-  return { problem, part: part || null, name, row: element.dataset.row, column: element.dataset.column };
+  const { row, column } = element.dataset;
+  return { problem, part: part || null, name, row, column, caret: element.selectionEnd };
 }
 
 const bench = new Bench();

@@ -195,6 +195,24 @@ export function given(table, { problem, part, name }) {
   return (part ? whose.part.find((one) => one.label === part) : whose).given[name];
 }
 
+// Where two tables of one sheet have other texts in their grids, and the texts that the second has there.
+export function differences(before, after) {
+  const found = [];
+  const compare = (was, is, where) => {
+    for (const [name, rows] of Object.entries(is.given ?? {})) {
+      rows.forEach((texts, row) => texts.forEach((text, column) => {
+        if (was.given[name]?.[row]?.[column] !== text) found.push([{ ...where, name, row, column }, text]);
+      }));
+    }
+  };
+  after.problem.forEach((whose, problem) => {
+    const old = before.problem[problem];
+    compare(old, whose, { problem, part: null });
+    whose.part?.forEach((part, i) => compare(old.part[i], part, { problem, part: part.label }));
+  });
+  return found;
+}
+
 function enter(table, data, input) {
   given(table, data)[rowOf(input)][columnOf(input)] = input.value;
 }

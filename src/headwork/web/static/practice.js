@@ -62,7 +62,7 @@ function keep(bench) {
 async function show(bench, given = null) {
   const reply = await bench.askAbout({ do: "practice", every, worked });
   if (reply.error) return bench.say(reply.error.message, "bad");
-  bench.replace(reply);
+  bench.replace(reply, []);
   bar(bench, reply.grids);
   put(bench, given ?? shelf()[sheetKey(bench)]);
   await mark(bench);

@@ -45,7 +45,7 @@ export async function readLink(hash, bench) {
     bench.exact = state.exact === true;
     bench.handedIn = fields.has("answers") ? state.answers : null;
     document.getElementById("exact").checked = bench.exact;
-    return { do: "show", table: state.table };
+    return { do: "open", table: state.table };
   } catch (error) {
     bench.say(`This link cannot be read: ${error.message || "it is cut short"}. Here is a sheet to start from.`, "bad");
     return null;
