@@ -88,7 +88,7 @@ def disagree_about_rows(rank: int, kind: str) -> str:
         if kind == "unshard":
             unshard(q, dim=7 if odd else -2)
         elif kind == "nothing to unshard":
-            unshard(None if odd else q)  # type: ignore[arg-type]  # that is the mistake
+            unshard(None if odd else q)
         elif kind == "mask":
             with context_parallel():
                 scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(8, 8) if odd else None)

@@ -29,7 +29,7 @@ def peak(rank: int, backward: bool) -> float:
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = resident("VmRSS")
     work(*mine)
-    return (resident("VmHWM") - before) / (4 * mine[0].numel())
+    return float((resident("VmHWM") - before) / (4 * mine[0].numel()))
 
 
 def resident(field: str) -> int:

@@ -102,8 +102,9 @@ def under_use(rank: int) -> float:
     with hw.use():
         found = with_gradients([hw.shard(x) for x in inputs], hw.shard(above))
         with hw.context_parallel():
-            rows = scaled_dot_product_attention(*(hw.shard(x) for x in inputs), is_causal=True)
-        whole = scaled_dot_product_attention(*inputs, is_causal=True)
+            q, k, v = (hw.shard(x) for x in inputs)
+            rows = scaled_dot_product_attention(q, k, v, is_causal=True)
+        whole = scaled_dot_product_attention(inputs[0], inputs[1], inputs[2], is_causal=True)
     return max(apart(found, right), apart([rows], right[:1]), float((whole - right[0]).abs().max()))
 
 
@@ -113,7 +114,8 @@ def other_lengths(rank: int) -> float:
     q, k = torch.randn(1, 4, 37, 8, dtype=torch.float64), torch.randn(1, 4, 11, 8, dtype=torch.float64)
     right = scaled_dot_product_attention(q, k, k)
     mine = [hw.shard(x) for x in (q, k, k)]
-    found = [hw.ring_attention(mine[0], mine[1], mine[2]), hw.ring_attention(*(x[0] for x in mine))[None]]
+    three: Any = hw.ring_attention(mine[0][0], mine[1][0], mine[2][0])
+    found = [hw.ring_attention(mine[0], mine[1], mine[2]), three[None]]
     five: Any = hw.ring_attention(*(x.expand(2, 3, 1, *x.shape[1:])[:, :, 0] for x in mine))
     return apart([*found, five[1, 2][None]], [right] * 3)
 
@@ -175,9 +177,11 @@ def one_group_for_two_threads(rank: int) -> float:
 def narrowed(rank: int) -> float:
     """Under autocast the call is worked in bfloat16."""
     inputs, _, _ = worked(CAUSAL, torch.bfloat16)
-    right, _ = by_hand(*(x.double() for x in inputs), CAUSAL.options)
+    q, k, v = (x.double() for x in inputs)
+    right, _ = by_hand(q, k, v, CAUSAL.options)
     with torch.autocast("cpu", torch.bfloat16), hw.context_parallel():
-        out = scaled_dot_product_attention(*(hw.shard(x.float()) for x in inputs), is_causal=True)
+        q, k, v = (hw.shard(x.float()) for x in inputs)
+        out = scaled_dot_product_attention(q, k, v, is_causal=True)
     assert out.dtype == torch.bfloat16
     return apart([out], [right]) * 1e-10  # to the bound of the others: 1e-2
 

@@ -165,10 +165,10 @@ def backward_step(step: int, rows: Rows, returns: Returns, mine: Gradients, scor
     first, last = halves(calls, scores.window) if returns.coming or returns.going else ((), calls)
     if found:
         message = returns.fresh(step)
-        found += read(message, returns.parts(rows.read_at(step).rows))
-        blockwise.backward(mine, *found, first, scores)
+        d_k, d_v = read(message, returns.parts(rows.read_at(step).rows))
+        blockwise.backward(mine, found[0], found[1], d_k, d_v, first, scores)
     returns.add()
     rows.post_after(step)
     if found:
-        blockwise.backward(mine, *found, last, scores)
+        blockwise.backward(mine, found[0], found[1], d_k, d_v, last, scores)
     returns.post(step, message)
