@@ -1,4 +1,4 @@
-// Vector mathematics, exp2 and tanh, from one polynomial for 2^f − 1 on |f| ≤ ½.
+// Vector mathematics: exp2 and tanh, from one polynomial for 2^f − 1 on |f| ≤ ½, and log1p.
 #ifndef HEADWORK_KERNEL_EXP2_H
 #define HEADWORK_KERNEL_EXP2_H
 
@@ -63,6 +63,16 @@ template <class T> HW_INLINE Vec<T> tanh(Vec<T> x) {
     const Vec<T> power = (Vec<T>)((BitVec<T>)splat<T>(1) + ((BitVec<T>)shifted << Exp2<T>::mantissa));
     const Vec<T> e = power * two_to_less_one<T>(f) + (power - T(1));
     return e / (e + T(2));
+}
+
+// log(1 + x) for 0 ≤ x ≤ 1: 2·artanh(s) with s = x/(x + 2) ≤ ⅓, whose series 2·(s + s³/3 + s⁵/5 …) ends below half a bit.
+template <class T> HW_INLINE Vec<T> log1p(Vec<T> x) {
+    constexpr int last = sizeof(T) == 4 ? 15 : 33;
+    const Vec<T> s = x / (x + T(2)), square = s * s;
+    Vec<T> sum = splat<T>(T(2) / last);
+#pragma GCC unroll 16
+    for (int i = last - 2; i > 0; i -= 2) sum = sum * square + T(2) / i;
+    return sum * s;
 }
 
 // A softcap in powers of two, 0 for none; those beyond T do to scores in T what the nearest one does.

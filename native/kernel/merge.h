@@ -2,59 +2,101 @@
 #ifndef HEADWORK_KERNEL_MERGE_H
 #define HEADWORK_KERNEL_MERGE_H
 
-#include <math.h>
-
+#include "exp2.h"
 #include "lanes.h"
 #include "work_queue.h"
 
 namespace headwork::HW_CPU {
 
-// What a row and one more count in both together, and the log-sum-exp of both.
+// What each of a vector of rows, and as much again, counts in both together; `more` is what the greater log-sum-exp
+// lacks. `apart` is how far the first log-sum-exp is above the second.
 template <class T> struct Shares {
-    using Wide = typename Shape<T>::Wider;
-    T before, added;
-    Wide lse;
+    T before[W<T>], added[W<T>], more[W<T>];
 
-    Shares(Wide lse_before, Wide lse_added) {
-        const T apart = static_cast<T>(lse_before - lse_added), distance = apart < 0 ? -apart : apart;
-        T lesser, more;
-        if constexpr (sizeof(T) == 4) lesser = expf(-distance), more = log1pf(lesser);
-        else lesser = exp(-distance), more = log1p(lesser);
-        const T large = 1 / (1 + lesser), small = lesser * large;
-        before = apart < 0 ? small : large;
-        added = apart < 0 ? large : small;
-        lse = (apart < 0 ? lse_added : lse_before) + more;
+    explicit Shares(const T *apart) {
+        constexpr T log2e = static_cast<T>(1.4426950408889634074L);
+        const Vec<T> above = load<T>(apart);
+        const Vec<T> lesser = exp2<T>((above < 0 ? above : -above) * log2e);
+        const Vec<T> large = T(1) / (lesser + T(1)), small = lesser * large;
+        store<T>(before, above < 0 ? small : large);
+        store<T>(added, above < 0 ? large : small);
+        store<T>(more, log1p<T>(lesser));
     }
 };
 
-// Merges a row of whole vectors and its log-sum-exp into those of `out` and `lse` at `to` and `sum`.
-template <class T>
-void merge_row(const hw_array &out, char *to, const hw_array &lse, char *sum, const T *row,
-               typename Shape<T>::Wider added, int64_t d_v) {
+// A row of a result, and where its log-sum-exp is.
+struct Place {
+    char *out, *lse;
+};
+
+// Merges rows of `added` into those of `to`, a vector of rows at a time; `place` and `place_added` say where each is.
+template <class T> struct Merging {
     using Wide = typename Shape<T>::Wider;
-    const Wide before = read_lse<T>(lse, sum);
-    if (added == -infinity<Wide> && before != -infinity<Wide>) return; // it has read nothing
-    with_type<T>(out.type, [&](auto stored) {
-        using S = typename decltype(stored)::Type;
-        if (before == -infinity<Wide>) { // whatever stands there was never worked out
-            for (int64_t c = 0; c < d_v; c += W<T>) {
-                T part[W<T>];
-                store<T>(part, added == -infinity<Wide> ? Vec<T>{} : load<T>(row + c));
-                write_row<T, S>(to + c * out.column, out.column, part, least<int64_t>(W<T>, d_v - c));
+    const hw_array &out, &lse, &added, &added_lse;
+    int64_t d_v;
+
+    template <class To, class From> void rows(int64_t count, To place, From place_added) const {
+        with_type<T>(out.type, [&](auto stored) {
+            with_type<T>(added.type, [&](auto other) {
+                using S = typename decltype(stored)::Type;
+                using From_S = typename decltype(other)::Type;
+                for (int64_t i = 0; i < count; i += W<T>)
+                    some<S, From_S>(i, static_cast<int>(least<int64_t>(W<T>, count - i)), place, place_added);
+            });
+        });
+    }
+
+    template <class S, class R, class To, class From>
+    void some(int64_t first, int count, To place, From place_added) const {
+        Wide before[W<T>], after[W<T>];
+        T apart[W<T>] = {};
+        for (int i = 0; i < count; ++i) {
+            before[i] = read_lse<T>(lse, place(first + i).lse);
+            after[i] = read_lse<T>(added_lse, place_added(first + i).lse);
+            apart[i] = static_cast<T>(before[i] - after[i]);
+        }
+        const Shares<T> share(apart);
+        for (int i = 0; i < count; ++i) {
+            const Place to = place(first + i);
+            const char *const from = place_added(first + i).out;
+            const bool nothing = after[i] == -infinity<Wide>;
+            if (before[i] == -infinity<Wide>) { // whatever stands there was never worked out
+                copy<S, R>(to.out, nothing ? nullptr : from);
+                write_lse<T>(lse, to.lse, after[i]);
+            } else if (!nothing) {
+                blend<S, R>(to.out, from, share.before[i], share.added[i]);
+                write_lse<T>(lse, to.lse, most(before[i], after[i]) + share.more[i]);
             }
-            return write_lse<T>(lse, sum, added);
         }
-        const Shares<T> share(before, added);
+    }
+
+    template <class S, class R> void blend(char *to, const char *from, T old, T fresh) const {
+        const int64_t whole = out.column == sizeof(S) && added.column == sizeof(R) ? d_v / W<T> * W<T> : 0;
+        for (int64_t c = 0; c < whole; c += W<T>) {
+            char *const here = to + c * sizeof(S);
+            const Vec<T> more = load_as<T, R>(from + c * sizeof(R)) * fresh;
+            store_as<T, S>(here, load_as<T, S>(here) * old + more);
+        }
+        for (int64_t c = whole; c < d_v; c += W<T>) {
+            T sum[W<T>], more[W<T>];
+            const int64_t count = least<int64_t>(W<T>, d_v - c);
+            read_row<T, S>(sum, to + c * out.column, out.column, count);
+            read_row<T, R>(more, from + c * added.column, added.column, count);
+            store<T>(sum, load<T>(sum) * old + load<T>(more) * fresh);
+            write_row<T, S>(to + c * out.column, out.column, sum, count);
+        }
+    }
+
+    // A row as it is, or zeros.
+    template <class S, class R> void copy(char *to, const char *from) const {
         for (int64_t c = 0; c < d_v; c += W<T>) {
-            T both[W<T>];
-            const int64_t columns = least<int64_t>(W<T>, d_v - c);
-            read_row<T, S>(both, to + c * out.column, out.column, columns);
-            store<T>(both, load<T>(both) * share.before + load<T>(row + c) * share.added);
-            write_row<T, S>(to + c * out.column, out.column, both, columns);
+            T some[W<T>] = {};
+            const int64_t count = least<int64_t>(W<T>, d_v - c);
+            if (from) read_row<T, R>(some, from + c * added.column, added.column, count);
+            write_row<T, S>(to + c * out.column, out.column, some, count);
         }
-        write_lse<T>(lse, sum, share.lse);
-    });
-}
+    }
+};
 
 // Lanes whose results are merged are worked aside first: a row that has to be worked twice must not have been merged
 // once.
@@ -89,8 +131,12 @@ template <class T> struct Aside {
             lanes[i].lse = reinterpret_cast<char *>(sums + i);
         }
         finish(here);
-        for (int64_t i = 0; i < count; ++i)
-            merge_row<T>(of.out, out[i], of.lse, lse[i], rows + i * width, sums[i], of.d_v);
+        const Merging<T> into{of.out, of.lse, call.out, call.lse, of.d_v};
+        into.rows(
+            count, [&](int64_t i) { return Place{out[i], lse[i]}; },
+            [&](int64_t i) {
+                return Place{reinterpret_cast<char *>(rows + i * width), reinterpret_cast<char *>(sums + i)};
+            });
     }
 };
 
@@ -105,31 +151,22 @@ template <class T> struct MergeCall {
 
 template <class T> struct MergeWorker {
     MergeCall<T> &call;
-    T *row = nullptr;
 
-    int64_t carve(char *memory) {
-        Carve from{memory};
-        row = from.take<T>(call.to.d_v + W<T>);
-        return from.used;
-    }
+    int64_t carve(char *) { return 64; } // nothing to keep
 
     void work(int64_t index) {
         const hw_attention &to = call.to;
-        const int64_t chunk = index % call.chunks, head = index / call.chunks % to.heads;
+        const int64_t first = index % call.chunks * merged_at_once, head = index / call.chunks % to.heads;
         int64_t at[HW_BATCH_AXES];
         batch_place(to, index / call.chunks / to.heads, at);
-        const auto place = [&](const hw_array &array, int64_t token) {
-            return Group::place(array, batch_offset(array, at), head, token);
+        const auto rows_of = [&](const hw_array &out, const hw_array &lse) {
+            const int64_t of_out = batch_offset(out, at), of_lse = batch_offset(lse, at);
+            return [=, &out, &lse](int64_t row) {
+                return Place{Group::place(out, of_out, head, first + row), Group::place(lse, of_lse, head, first + row)};
+            };
         };
-        const int64_t first = chunk * merged_at_once, last = least(first + merged_at_once, to.tokens);
-        for (int64_t token = first; token < last; ++token) {
-            const char *const from = place(call.out, token);
-            with_type<T>(call.out.type, [&](auto stored) {
-                read_row<T, typename decltype(stored)::Type>(row, from, call.out.column, to.d_v);
-            });
-            const auto added = read_lse<T>(call.lse, place(call.lse, token));
-            merge_row<T>(to.out, place(to.out, token), to.lse, place(to.lse, token), row, added, to.d_v);
-        }
+        const Merging<T> into{to.out, to.lse, call.out, call.lse, to.d_v};
+        into.rows(least(merged_at_once, to.tokens - first), rows_of(to.out, to.lse), rows_of(call.out, call.lse));
     }
 };
 

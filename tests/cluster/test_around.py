@@ -176,10 +176,13 @@ def bytes_of(rank: int) -> dict[str, int]:
         ("zigzag", "zigzag", {"causal": True}),
         ("window", "contiguous", {"window": (5, 0)}),
         ("documents", "contiguous", {"offsets": [0, 20, 32, 64, 96, 128], "causal": True}),
+        ("heads", "contiguous", {"method": "ulysses"}),
     ):
         mine = hw.shard(x, split=split)
-        hw.ring_attention(mine, mine, mine, split=split, method="exchange", **options)
+        told: Any = {"split": split, "method": "exchange", **options}
+        hw.ring_attention(mine, mine, mine, **told)
         found[kind] = sent[name] - sent_before_rows()
+        found[f"{kind}, told"] = sum(hw.explain_ring(mine, mine, mine, **told).bytes_a_step)
     return found
 
 
@@ -196,3 +199,6 @@ def test_only_rows_that_are_read_are_sent() -> None:
     assert sum(rank["zigzag"] for rank in found) <= 0.76 * 4 * ring
     assert [rank["window"] for rank in found] == [5 * row, 5 * row, 5 * row, 0], "the halo"
     assert [rank["documents"] for rank in found] == [0] * 4
+    for rank in found:
+        sent_and_told = [(rank[kind], rank[f"{kind}, told"]) for kind in ("dense", "zigzag", "window", "heads")]
+        assert all(really == told for really, told in sent_and_told), sent_and_told

@@ -55,7 +55,10 @@ def test_every_kind_of_call_by_every_way_in_every_split() -> None:
 
 
 def test_shorter_floats() -> None:
+    """Every kind of call; float16 has more digits than bfloat16 and takes the same way."""
+    of_ranks = results(3, whole_grid, [3], CASES, [torch.float32, torch.bfloat16])
     some = [case for case in CASES if case.name in ("97 tokens", "softcap", "grouped 8/2", "packed causal")]
-    of_ranks = results(3, whole_grid, [3], some, [torch.float32, torch.bfloat16, torch.float16])
+    of_ranks += results(4, whole_grid, [2, 4], some, [torch.float32, torch.bfloat16, torch.float16])
     rows = [row for found in of_ranks for row in found]
+    assert len(rows) == 9 * (3 * len(CASES) * 2 + 6 * len(some) * 3)
     assert not [row for row in rows if not row[-1] <= LIMITS[row[-2]]]

@@ -1,6 +1,7 @@
 """torch's own context parallelism on CPUs, under `use`: what it gives is what one process gives."""
 
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from headwork.engine import backend
 from headwork.errors import HeadworkError
+from headwork.torch.cluster.torchs_own import MODULE
 from tests.cluster.ranks import run
 
 pytestmark = pytest.mark.skipif(
@@ -160,6 +162,16 @@ def refused(mesh: Any, masked: bool, dropout: float) -> str:
     return ""
 
 
+def refused_use() -> str:
+    import headwork.torch as ours
+
+    try:
+        ours.use()
+    except HeadworkError as error:
+        return str(error)
+    return ""
+
+
 def on_ranks(rank: int) -> dict[str, Any]:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.experimental import _attention as experimental
@@ -182,12 +194,16 @@ def on_ranks(rank: int) -> dict[str, Any]:
             pass
         found["nested"] = len(table.custom_ops) - len(before)
     found["after"] = table.custom_ops == before
+    ours.use()
+    found["entered"] = len(table.custom_ops) - len(before)
+    ours.restore()
+    found["restored"] = table.custom_ops == before
     held = table.__dict__.pop("_cp_options")
-    try:
-        ours.use()
-    except HeadworkError as error:
-        found["missing"] = str(error)
+    found["missing"] = refused_use()
     table._cp_options = held
+    sys.modules[MODULE] = None  # type: ignore[assignment]  # a torch without the module
+    found["no module"] = refused_use()
+    sys.modules[MODULE] = table
     found["unchanged"] = (
         table.custom_ops == before,
         ours.replace.in_use,
@@ -229,7 +245,10 @@ def test_what_torch_gives_over_ranks_is_what_one_process_gives(world: int) -> No
         assert "over the ranks of torch's context parallelism" in found["ran"]
         assert found["nested"] == 2
         assert found["after"]
+        assert (found["entered"], found["restored"]) == (2, True)
         assert "has no _cp_options" in found["missing"]
+        assert f"has no {MODULE}, which" in found["no module"]
+        assert "Nothing was changed." in found["no module"]
         assert found["unchanged"] == (True, [], None)
 
 

@@ -1,5 +1,6 @@
-"""The block of `context_parallel` that a program is in, if any."""
+"""The block of `context_parallel` that a thread is in, if any."""
 
+import threading
 from typing import Any, NamedTuple
 
 
@@ -11,4 +12,15 @@ class Shared(NamedTuple):
     method: Any
 
 
-within: list[Shared] = []
+class Blocks(threading.local):
+    """Those that this thread has entered, the innermost last: torch's modes, too, are a thread's own."""
+
+    def __init__(self) -> None:
+        self.entered: list[Shared] = []
+
+
+blocks = Blocks()
+
+
+def block() -> Shared | None:
+    return blocks.entered[-1] if blocks.entered else None

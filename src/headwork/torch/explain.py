@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from headwork.torch.attention import narrowed
-from headwork.torch.block import within
+from headwork.torch.block import block
 from headwork.torch.path import Path, choose
 from headwork.torch.replace import below
 
@@ -37,7 +37,7 @@ def explain(
     """
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
-    if within:
+    if block():
         from headwork.torch.cluster.explained import explain_ring  # a program on one machine never loads it
 
         return Path("ring", str(explain_ring(query, key, value, causal=is_causal, scale=scale)))

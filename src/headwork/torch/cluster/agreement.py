@@ -3,14 +3,14 @@
 import json
 from collections import Counter
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
 import headwork.torch.cluster.splits as splits
 from headwork.errors import HeadworkError
 from headwork.torch.cluster.line import Line
-from headwork.torch.cluster.loss import called
+from headwork.torch.cluster.loss import called, take_back_word
 
 ROOM = 4096  # bytes for a rank's description, where it is asked for
 
@@ -27,6 +27,7 @@ def agree(line: Line, call: dict[str, Any], tokens: int, keys: int, wrong: str =
 
     Every rank raises the same error, or none does.
     """
+    take_back_word()
     text = json.dumps(call)
     mark = int.from_bytes(sha256(text.encode()).digest()[:8], "little", signed=True)
     mine = torch.tensor([mark, tokens, keys, bool(wrong)])
@@ -36,6 +37,13 @@ def agree(line: Line, call: dict[str, Any], tokens: int, keys: int, wrong: str =
     if len({row[0] for row in found}) > 1:
         raise HeadworkError(difference(line, [json.loads(each) for each in described(line, text)]))
     return Held([row[1] for row in found], [row[2] for row in found])
+
+
+def refuse(group: Any, error: Exception) -> NoReturn:
+    """The arguments of this rank are wrong: every rank of the group raises that."""
+    text = str(error) if isinstance(error, HeadworkError) else f"{type(error).__name__}: {error}"
+    agree(Line(group), {}, 0, 0, text)
+    raise error
 
 
 def described(line: Line, text: str) -> list[str]:

@@ -11,11 +11,10 @@ from torch.overrides import TorchFunctionMode
 from headwork.errors import HeadworkError
 from headwork.torch.attention import narrowed
 from headwork.torch.attention import scaled_dot_product_attention as ours
-from headwork.torch.block import Shared, within
-from headwork.torch.cluster.agreement import agree
+from headwork.torch.block import Shared, blocks
+from headwork.torch.cluster.agreement import refuse
 from headwork.torch.cluster.call import Method
 from headwork.torch.cluster.groups import group_of, split_of
-from headwork.torch.cluster.line import Line
 from headwork.torch.cluster.ring import ring_attention
 from headwork.torch.cluster.splits import Split
 
@@ -34,14 +33,14 @@ class context_parallel(TorchFunctionMode):  # named as torch's own is, which it 
         self.shared = Shared(group_of(mesh_or_group), split_of(split), method)
 
     def __enter__(self) -> "context_parallel":
-        within.append(self.shared)
+        blocks.entered.append(self.shared)
         super().__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        within.remove(self.shared)
+        blocks.entered.remove(self.shared)
         super().__exit__(kind, error, trace)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -70,8 +69,7 @@ def over_ranks(
     elif key.shape[-3] != query.shape[-3] and not enable_gqa:
         wrong = f"{key.shape[-3]} key heads for {query.shape[-3]} query heads: say enable_gqa=True."
     if wrong:
-        agree(Line(shared.group), {}, 0, 0, wrong)
-        raise HeadworkError(wrong)
+        refuse(shared.group, HeadworkError(wrong))
     if torch.is_autocast_enabled("cpu"):
         query, key, value = narrowed(query, key, value)
     out = ring_attention(

@@ -14,7 +14,7 @@ from torch import Tensor
 from headwork.torch.cluster import blockwise
 from headwork.torch.cluster.blockwise import Gradients, Partial, Scores
 from headwork.torch.cluster.line import GRADIENTS, Line, Under
-from headwork.torch.cluster.messages import Part, add_rows, empty, packed, read, size, zeros
+from headwork.torch.cluster.messages import Part, add_rows, empty, packed, read, zeros
 from headwork.torch.cluster.reading import Pair, Reading, halves
 from headwork.torch.cluster.splits import Intervals
 
@@ -52,24 +52,30 @@ class Rows:
                 self.coming[step] = self.line.receive(self.source(step), empty(parts), name)
             if self.asked_at(step).rows:
                 self.going.append(self.line.send(self.target(step), self.message(self.asked_at(step).rows), name))
+        if self.posted == self.line.world - 1:
+            self.kept = None
 
     def message(self, rows: Intervals) -> Tensor:
-        """Packed once for all who read the same rows."""
+        """Packed once for all who read the same rows one after another."""
         if self.kept is None or self.kept[0] != rows:
             self.kept = None
             self.kept = rows, packed(self.tensors, rows, parts_of(self.tensors, rows))
         return self.kept[1]
 
     def at(self, step: int) -> list[Tensor] | None:
-        """The keys and values of a step, the next ones under way behind them; None where nothing of them is read."""
-        arrived = self.line.wait(self.coming.pop(step)) if step in self.coming else None
-        while len(self.going) >= self.ahead:  # so that no more than that many lie packed
-            self.line.wait(self.going.popleft())
-        self.post(step + self.ahead)
-        return None if arrived is None else read(arrived, parts_of(self.tensors, self.read_at(step).rows))
+        """The keys and values of a step; None where nothing of them is read."""
+        if step not in self.coming:
+            return None
+        arrived = self.line.wait(self.coming.pop(step))
+        return read(arrived, parts_of(self.tensors, self.read_at(step).rows))
 
-    def finish(self) -> None:
-        while self.going:
+    def post_after(self, step: int) -> None:
+        """Have those of the following steps under way, and no more than `ahead` of them packed."""
+        self.sent(less_than=self.ahead)
+        self.post(step + self.ahead)
+
+    def sent(self, less_than: int = 1) -> None:
+        while len(self.going) >= less_than:
             self.line.wait(self.going.popleft())
 
 
@@ -86,9 +92,11 @@ def forward(
     blockwise.forward(query, key, value, into, rows.read_at(0).calls, scores)
     for step in range(1, line.world):
         found = rows.at(step)
+        rows.post_after(step)
         if found:
             blockwise.forward(query, found[0], found[1], into, rows.read_at(step).calls, scores)
-    rows.finish()
+        del found
+    rows.sent()
 
 
 class Returns:
@@ -107,7 +115,6 @@ class Returns:
 
     def post(self, step: int, message: Tensor | None) -> None:
         """What was worked out in a step goes to its owner; what the reader of our rows has worked out comes."""
-        self.add(keep=0)
         line, name = self.rows.line, f"the gradients of step {step} of the exchange"
         if message is not None:
             self.going.append(line.send(self.rows.source(step), message, name, GRADIENTS))
@@ -115,12 +122,13 @@ class Returns:
         if asked:
             self.coming.append((step, line.receive(self.rows.target(step), empty(self.parts(asked)), name, GRADIENTS)))
 
-    def add(self, keep: int) -> None:
-        while len(self.coming) > keep:
+    def add(self) -> None:
+        """Wait for all that is under way, and add what came."""
+        while self.coming:
             step, under = self.coming.popleft()
             asked = self.rows.asked_at(step).rows
             add_rows(self.into, asked, self.rows.line.wait(under), self.parts(asked))
-        while len(self.going) > keep:
+        while self.going:
             self.rows.line.wait(self.going.popleft())
 
 
@@ -142,19 +150,25 @@ def backward(
     rows.post(ahead)
     blockwise.backward(mine, key, value, d_key, d_value, first, scores)
     for step in range(1, line.world):
-        found, message = rows.at(step), None
-        if found:
-            message = returns.fresh(step)
-            d_k, d_v = read(message, returns.parts(rows.read_at(step).rows))
-            blockwise.backward(mine, found[0], found[1], d_k, d_v, rows.read_at(step).calls, scores)
-        del found
-        returns.post(step, message)
+        backward_step(step, rows, returns, mine, scores)
     blockwise.backward(mine, key, value, d_key, d_value, last, scores)
-    returns.add(keep=0)
-    rows.finish()
+    returns.add()
+    rows.sent()
 
 
-def bytes_sent(line_rank: int, world: int, reading: Reading, key: Tensor, value: Tensor) -> list[int]:
-    """What a rank sends forward in each step."""
-    steps = (reading.pair((line_rank + step) % world, line_rank).rows for step in range(1, world))
-    return [size(parts_of((key, value), rows)) if rows else 0 for rows in steps]
+def backward_step(step: int, rows: Rows, returns: Returns, mine: Gradients, scores: Scores) -> None:
+    """Half of it hides the way of the gradients of the step before, the other half that of the next rows: both at once
+    would take twice the memory, on the same wire.
+    """
+    found, message = rows.at(step), None
+    calls = rows.read_at(step).calls
+    first, last = halves(calls, scores.window) if returns.coming or returns.going else ((), calls)
+    if found:
+        message = returns.fresh(step)
+        d_k, d_v = read(message, returns.parts(rows.read_at(step).rows))
+        blockwise.backward(mine, found[0], found[1], d_k, d_v, first, scores)
+    returns.add()
+    rows.post_after(step)
+    if found:
+        blockwise.backward(mine, found[0], found[1], d_k, d_v, last, scores)
+    returns.post(step, message)

@@ -5,14 +5,28 @@ from typing import Any
 import torch.distributed as dist
 
 from headwork.errors import HeadworkError
-from headwork.torch.block import within
+from headwork.torch.block import block
+from headwork.torch.cluster.loss import leave_word
 from headwork.torch.cluster.splits import Intervals, checked
 
 
 def group_of(given: Any) -> Any:
-    """A process group: one, the only axis of a device mesh, that of the block, or the default group."""
-    if given is None and within:
-        return within[-1].group
+    """A process group: one, the only axis of a device mesh, that of the block, or the default group.
+
+    Where there is none the ranks cannot be told before they wait; they are when they have.
+    """
+    try:
+        return found_group(given)
+    except HeadworkError as error:
+        if given is not dist.GroupMember.NON_GROUP_MEMBER:  # nobody waits for this rank
+            leave_word(error)
+        raise
+
+
+def found_group(given: Any) -> Any:
+    here = block()
+    if given is None and here:
+        return here.group
     if not dist.is_available() or not dist.is_initialized():
         raise HeadworkError(
             "torch.distributed has no group yet: start with torchrun, and call "
@@ -39,9 +53,11 @@ def group_of(given: Any) -> Any:
 def split_of(given: Any, natural: str = "zigzag") -> str | tuple[Intervals, ...]:
     """ "auto" is the block's split, or zigzag: the same for `shard`, `positions` and the call, whatever it asks."""
     if isinstance(given, str) and given == "auto":
-        given = within[-1].split if within else natural
+        here = block()
+        given = here.split if here else natural
     return checked(given)
 
 
 def method_of(given: Any) -> Any:
-    return within[-1].method if within and given == "auto" else given
+    here = block()
+    return here.method if here and given == "auto" else given

@@ -19,6 +19,7 @@ from headwork.errors import HeadworkError
 
 T = TypeVar("T")
 KEY = "headwork/lost"
+REFUSED = "headwork/refused"  # in the store of the default group, by global rank
 AT_ONCE = 0.15  # seconds for the word of a rank that closed its lines on purpose: it is written before they close
 PATIENCE = 0.5  # seconds for the store to answer
 NEVER_SENT = 0x4EAC  # a tag that nothing is ever sent with
@@ -33,8 +34,11 @@ class Word(NamedTuple):
     """What a rank says of another: it is gone, or silent; or of itself: it stopped. `text` is where, or why."""
 
     peer: int
-    kind: Literal["gone", "silent", "stopped"]
+    kind: Literal["gone", "silent", "stopped", "refused"]
     text: str
+
+
+word_left: list[str] = []  # the key of the word that this process has left, if any
 
 
 def blame(group: Any, peer: int, step: str, error: BaseException) -> RankLost:
@@ -47,6 +51,10 @@ def blame(group: Any, peer: int, step: str, error: BaseException) -> RankLost:
         seen.add(last.peer)
         found = word_of(group, last.peer, AT_ONCE if last.kind == "gone" else min(seconds / 4, LONGEST))
         if found is None:
+            refused = refusal_of(group, last.peer) if heard else ""
+            if refused:
+                last = Word(last.peer, "refused", refused)
+                break
             # A store that was silent from the start had its keeper lost; one that falls silent now has seen it leave.
             home = keeper(group)
             last = last if heard or home is None or home in seen else Word(home, last.kind, step)
@@ -59,6 +67,8 @@ def told(group: Any, word: Word, seconds: float) -> str:
     who = called(group, word.peer)
     if word.kind == "stopped":
         return f"{who} stopped in the middle of a call: {word.text}. Mend that, and start the group anew."
+    if word.kind == "refused":
+        return f"{who}: {word.text} The others have waited for it in vain: start the group anew."
     if word.kind == "gone":
         return f"{who} is gone: its lines closed at {word.text}. Its own output says why; start the group anew."
     return (
@@ -76,6 +86,33 @@ def stop(group: Any, error: BaseException) -> None:
     """This rank ends in the middle of a call: the others are told why."""
     text = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
     note(group, Word(group.rank(), "stopped", text))
+
+
+def leave_word(error: BaseException) -> None:
+    """This rank cannot say which group it should tell that its call is wrong: those who wait for it will ask why."""
+    if dist.is_available() and dist.is_initialized():
+        key = f"{REFUSED}/{dist.get_rank()}"
+        asked(lambda: default_store().set(key, str(error)))
+        word_left[:] = [key]
+
+
+def take_back_word() -> None:
+    """It makes a call after all."""
+    if word_left:
+        key = word_left.pop()
+        asked(lambda: default_store().delete_key(key))
+
+
+def refusal_of(group: Any, rank: int) -> str:
+    key = f"{REFUSED}/{dist.get_global_rank(group, rank)}"
+    if not asked(lambda: default_store().check([key])):
+        return ""
+    found = asked(lambda: default_store().get(key))
+    return "" if found is None else bytes(found).decode()
+
+
+def default_store() -> Any:
+    return dist.group.WORLD.get_group_store()
 
 
 def note(group: Any, word: Word) -> bool:

@@ -2,8 +2,10 @@
 whole, with the group's name as text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import prod
+from threading import Lock
 from typing import Any
 
 import torch
@@ -37,6 +39,8 @@ LIBRARY.define(
 ring_attention = torch.ops.headwork.ring_attention.default
 ring_attention_backward = torch.ops.headwork.ring_attention_backward.default
 sent: dict[str, int] = {}  # bytes that the last call sent, by the group's name
+under_way: set[str] = set()  # groups that a call is under way in
+entering = Lock()
 
 
 def line_of(group: str) -> Line:
@@ -62,6 +66,28 @@ def way_of(call: Call, found: Reading, query: Tensor, key: Tensor, value: Tensor
     return chosen(found, sizes_of(query, key, value)) if call.method == "auto" else call.method
 
 
+def one_at_a_time(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Rows of two calls that are under way in one group at once could be taken for each other's."""
+
+    def guarded(*args: Any) -> Any:
+        group: str = args[-1]
+        with entering:
+            if group in under_way:
+                error = HeadworkError(
+                    "another thread is in a call over this group: calls come one after another, in the same order on "
+                    "all ranks. Give each thread a group of its own, torch.distributed.new_group()."
+                )
+                stop(line_of(group).group, error)
+                raise error
+            under_way.add(group)
+        try:
+            return work(*args)
+        finally:
+            under_way.discard(group)
+
+    return guarded
+
+
 @contextmanager
 def whole(line: Line) -> Iterator[None]:
     """A rank that cannot go on in the middle of a call says so before others wait for it."""
@@ -78,7 +104,7 @@ def whole(line: Line) -> Iterator[None]:
 
 def four_axes(*tensors: Tensor) -> tuple[Tensor, ...]:
     """(…, heads, tokens, d) with all leading axes as one batch."""
-    return tuple(tensor if tensor.dim() == 4 else tensor.reshape(-1, *tensor.shape[-3:]) for tensor in tensors)
+    return tuple(tensor.reshape(prod(tensor.shape[:-3]), *tensor.shape[-3:]) for tensor in tensors)
 
 
 def forward(
@@ -168,6 +194,6 @@ for _name, _work, _pretend, _setup, _slope in (
     ("ring_attention", forward, fake, remember, gradients),
     ("ring_attention_backward", backward, fake_backward, None, once),
 ):
-    LIBRARY.impl(_name, _work, "CPU")
+    LIBRARY.impl(_name, one_at_a_time(_work), "CPU")
     torch.library.register_fake(f"headwork::{_name}", _pretend, lib=LIBRARY)
     torch.library.register_autograd(f"headwork::{_name}", _slope, setup_context=_setup, lib=LIBRARY)

@@ -155,15 +155,23 @@ def ramp(last: int, top: int) -> int:
 def halves(
     calls: tuple[tuple[Span, ...], ...], window: tuple[int, int]
 ) -> tuple[tuple[tuple[Span, ...], ...], tuple[tuple[Span, ...], ...]]:
-    """The same work as two lists of calls, each about half of it."""
-    if len(calls) == 1 and len(calls[0]) == 1:
-        span = calls[0][0]
-        cut = span.tokens // 2
-        lower = span._replace(token=span.token + cut, tokens=span.tokens - cut, offset=span.offset + cut)
-        return ((span._replace(tokens=cut),),), ((lower,),)
-    work = [sum(area(span, window) for span in call) for call in calls]
+    """The same work as two lists of calls, each about half of it. A call is cut only where there is no other."""
+    if len(calls) != 1:
+        at = middle([sum(area(span, window) for span in call) for call in calls])
+        return calls[:at], calls[at:]
+    if len(calls[0]) > 1:
+        at = middle([area(span, window) for span in calls[0]])
+        return (calls[0][:at],) if at else (), (calls[0][at:],)
+    span = calls[0][0]
+    cut = span.tokens // 2
+    lower = span._replace(token=span.token + cut, tokens=span.tokens - cut, offset=span.offset + cut)
+    return ((span._replace(tokens=cut),),), ((lower,),)
+
+
+def middle(work: list[int]) -> int:
+    """How many of the first make about half of all."""
     half, done, at = sum(work) / 2, 0, 0
-    while at < len(calls) and done + work[at] / 2 < half:
+    while at < len(work) and done + work[at] / 2 < half:
         done += work[at]
         at += 1
-    return calls[:at], calls[at:]
+    return at

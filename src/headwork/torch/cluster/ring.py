@@ -9,11 +9,10 @@ from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
 from headwork.torch.calls import accumulator
 from headwork.torch.cluster import operator
-from headwork.torch.cluster.agreement import agree
+from headwork.torch.cluster.agreement import refuse
 from headwork.torch.cluster.call import Method, check_shapes, checked_call, checked_ends
-from headwork.torch.cluster.distributed import axis_of, is_distributed, wrapped
+from headwork.torch.cluster.distributed import axis_of, is_distributed, refuse_placement, wrapped
 from headwork.torch.cluster.groups import group_of, method_of, split_of
-from headwork.torch.cluster.line import Line
 from headwork.torch.cluster.splits import Split
 
 
@@ -53,9 +52,8 @@ def ring_attention(
         wanted = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
         call = checked_call(query.shape[-1], causal, window, scale, softcap, split_of(split), method_of(method), wanted)
         ends = None if offsets is None else checked_ends(offsets)
-    except HeadworkError as error:
-        agree(Line(ring), {}, 0, 0, str(error))
-        raise
+    except Exception as error:  # whatever it is, the others must not wait for this rank
+        refuse(ring, error)
     out, lse = operator.ring_attention(query, key, value, ends, call, ring.group_name)
     return (out, lse.to(accumulator(query))) if return_lse else out
 
@@ -65,7 +63,8 @@ def over_mesh(query: Any, key: Any, value: Any, group: Any, *rest: Any) -> Any:
     axis = axis_of(query, key, value)
     *options, split, method, return_lse = rest
     if group is not None:
-        raise HeadworkError("DTensors say themselves over which ranks they lie: leave group out.")
+        error = HeadworkError("DTensors say themselves over which ranks they lie: leave group out.")
+        refuse_placement(query, key, value, error)
     causal, window, scale, softcap, offsets = options
     local = [tensor.to_local() for tensor in (query, key, value)]
     split = "contiguous" if isinstance(split, str) and split == "auto" else split

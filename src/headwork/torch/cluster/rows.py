@@ -4,9 +4,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from headwork.errors import HeadworkError
-from headwork.torch.cluster.agreement import agree, check_held
+from headwork.torch.cluster.agreement import agree, check_held, refuse
 from headwork.torch.cluster.groups import group_of, split_of
 from headwork.torch.cluster.line import Line
 from headwork.torch.cluster.messages import Part, empty, read
@@ -19,7 +20,7 @@ def shard(x: Tensor, group: Any = None, dim: int = -2, split: Split = "auto") ->
     (…, tokens, …) → (…, rows of this rank, …). "auto" is zigzag, or the split of the `context_parallel` block.
     """
     found = group_of(group)
-    mine = laid(x.shape[dim], found.size(), split_of(split))[found.rank()]
+    mine = laid(x.shape[checked_axis(x, dim)], found.size(), split_of(split))[found.rank()]
     return torch.cat([x.narrow(dim, first, end - first) for first, end in mine], dim)
 
 
@@ -40,8 +41,23 @@ def unshard(x: Tensor, group: Any = None, dim: int = -2, split: Split = "auto") 
 
     Its gradient is that of this rank's rows alone, as every rank works with the same whole.
     """
-    found: Tensor = Whole.apply(x, group_of(group), dim % x.dim(), split_of(split))
+    ring = group_of(group)
+    try:
+        axis, lie = checked_axis(x, dim), split_of(split)
+        if not x.is_cpu:
+            raise HeadworkError(f"x is on {x.device}: unshard works on the CPU.")
+    except Exception as error:  # whatever it is, the others must not wait for this rank
+        refuse(ring, error)
+    found: Tensor = Whole.apply(x, ring, axis, lie)
     return found
+
+
+def checked_axis(x: Tensor, dim: int) -> int:
+    if not isinstance(x, Tensor) or isinstance(x, DTensor):
+        raise HeadworkError(f"x is a {type(x).__name__}: give a plain tensor.")
+    if not isinstance(dim, int) or not -x.dim() <= dim < x.dim():
+        raise HeadworkError(f"dim is {dim!r}, but x has {x.dim()} axes, {tuple(x.shape)}.")
+    return dim % x.dim()
 
 
 class Whole(torch.autograd.Function):

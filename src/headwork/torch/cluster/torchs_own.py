@@ -15,10 +15,9 @@ from torch.distributed.tensor import DTensor
 
 from headwork.errors import HeadworkError
 from headwork.torch.cluster import ring
-from headwork.torch.cluster.agreement import agree
+from headwork.torch.cluster.agreement import refuse
 from headwork.torch.cluster.call import checked_call
 from headwork.torch.cluster.distributed import axis_of, wrapped
-from headwork.torch.cluster.line import Line
 from headwork.torch.cluster.operator import ring_attention, ring_attention_backward
 from headwork.torch.path import Path
 from headwork.torch.report import count
@@ -112,8 +111,7 @@ def check(mask: Any, dropout: float, group: Any) -> None:
         "torch's context parallelism has no masks and no dropout: give is_causal=True or nothing, or call "
         "headwork.torch.ring_attention, which has windows and packed documents too."
     )
-    agree(Line(group), {}, 0, 0, str(error))
-    raise error
+    refuse(group, error)
 
 
 def laid(causal: bool) -> str:
