@@ -56,7 +56,7 @@ def test_what_is_wrong_never_agrees_and_is_named_where_it_has_a_name(target: Any
 
 @pytest.mark.parametrize("name", wrong_styles.STRANGE)
 def test_what_is_wrong_in_no_known_way_is_neither_right_nor_named(name: str) -> None:
-    found = inspect(getattr(wrong_styles, name))
+    found = inspect(getattr(wrong_styles, name), seconds=300)  # every two mistakes are tried, which takes a while
     assert (found.verdict, found.tags) == ("uncallable" if name == "axis_left_open" else "disagrees", ())
 
 
