@@ -8,10 +8,17 @@ from headwork.inspecting.inspect import inspect
 from tests.inspecting import right_numpy, wrong_numpy
 
 torch = pytest.importorskip("torch")
-from tests.inspecting import right_torch, right_tutorials, undecided_torch, wrong_torch  # noqa: E402  # they need torch
+from tests.inspecting import (  # noqa: E402  # they need torch
+    right_styles,
+    right_torch,
+    right_tutorials,
+    undecided_torch,
+    wrong_styles,
+    wrong_torch,
+)
 
-RIGHT = [right_numpy, right_torch, right_tutorials, undecided_torch]
-WRONG = [wrong_numpy, wrong_torch]
+RIGHT = [right_numpy, right_torch, right_tutorials, right_styles, undecided_torch]
+WRONG = [wrong_numpy, wrong_torch, wrong_styles]
 
 
 def each(modules: list[Any], names: str) -> list[Any]:
@@ -47,6 +54,12 @@ def test_what_is_wrong_never_agrees_and_is_named_where_it_has_a_name(target: Any
     assert found.tags == ((tag,) if tag else ())
 
 
+@pytest.mark.parametrize("name", wrong_styles.STRANGE)
+def test_what_is_wrong_in_no_known_way_is_neither_right_nor_named(name: str) -> None:
+    found = inspect(getattr(wrong_styles, name), seconds=300)  # every two mistakes are tried, which takes a while
+    assert (found.verdict, found.tags) == ("uncallable" if name == "axis_left_open" else "disagrees", ())
+
+
 class _Mixed(wrong_torch.Layer):
     """The second half of each head changes places with the next head's on the way out: nobody's mistake."""
 
@@ -61,6 +74,7 @@ class _Mixed(wrong_torch.Layer):
         (wrong_torch.ValuesForKeys, "scores"),
         (wrong_torch.HeadsGroupedInTurn, "scores"),
         (wrong_torch.SoftmaxOverHeads, "weights"),
+        (wrong_styles.softmax_twice, "weights"),
         (_Mixed, "joined"),
     ],
 )

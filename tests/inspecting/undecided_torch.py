@@ -57,14 +57,14 @@ class RelativePositions(nn.Module):
 
 
 class AsksForMore(nn.Module):
-    """Lengths of sequences that nobody hands over."""
+    """Positions that nobody hands over."""
 
     def __init__(self, num_hiddens: int, num_heads: int, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(num_hiddens, num_hiddens) for _ in range(4))
 
-    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor) -> Tensor:
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, positions: Tensor) -> Tensor:
         raise NotImplementedError
 
 

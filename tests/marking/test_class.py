@@ -2,8 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from headwork.errors import HeadworkError
 from headwork.marking.class_marker import ClassMarker, ClassOf, load_class, settled
 from headwork.marking.mark import Marker
 from headwork.marking.one_file import Answers
+from headwork.marking.overrides import Override
 from headwork.marking.pool import AT_ONCE, WAITING, marked
 from headwork.marking.roster import read_points, read_roster
 from headwork.sheets.load import load, sheet_text
@@ -184,14 +189,49 @@ def test_a_class_is_not_read_faster_than_it_is_marked() -> None:
 
     def counted() -> Iterator[Answers]:
         nonlocal taken
-        for student in students(20 * AT_ONCE):
+        for student in students(10 * WAITING):
             taken += 1
             yield student
 
     marks = marked(ClassMarker(TWO_HEADS), counted(), 2, False)
-    assert next(marks).student == "s0"
-    assert taken <= (2 * WAITING + 1) * AT_ONCE
+    assert [next(marks).student for _ in range(AT_ONCE + 1)] == [f"s{i}" for i in range(AT_ONCE + 1)]
+    assert taken <= 2 * WAITING + AT_ONCE + 1
     del marks  # which stops the processes
+
+
+def test_an_error_comes_in_its_turn_whoever_marks() -> None:
+    """The last of these is marked here, while the first are still with a process that starts."""
+    names = [student.student for student in students(WAITING)]
+    nowhere = {names[-1]: {"nowhere": Override(Fraction(1), "", "line 2")}}
+    marks = marked(ClassMarker(replace(TWO_HEADS, overrides=nowhere)), students(WAITING), 2, False)
+    assert [next(marks).student for _ in names[:-1]] == names[:-1]
+    with pytest.raises(HeadworkError, match="there is no part 'nowhere'"):
+        next(marks)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found otherwise here")
+@pytest.mark.parametrize("when", ["starting", "marking"])
+def test_ctrl_c_ends_every_process_and_says_nothing(tmp_path: Path, when: str) -> None:
+    rows = [f'{s.student},"{s.parts["1.a"]["joined"]}"' for s in students(20_000)]
+    (tmp_path / "class.csv").write_text("\n".join(["student,1.a.joined", *rows, ""]))
+    arguments = ["mark", "two-heads", "class.csv", "--format", "csv", "--jobs", "2"]
+    desk = subprocess.Popen(
+        [sys.executable, "-c", f"import sys; from headwork.cli import main; sys.argv[1:] = {arguments}; main()"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert desk.stdout is not None
+    if when == "marking":
+        desk.stdout.readline()
+    else:
+        others = Path(f"/proc/{desk.pid}/task/{desk.pid}/children")
+        while len(others.read_text().split()) < 2:  # one keeps count of what is shared, the other marks
+            time.sleep(0.01)
+    os.killpg(desk.pid, signal.SIGINT)  # to all of them, as a terminal sends it
+    _, said = desk.communicate(timeout=60)  # which waits for whoever could still say something
+    assert (desk.returncode, said) == (130, b"")
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are killed otherwise here")

@@ -51,6 +51,11 @@ def test_moodle_and_gradescope(tmp_path: Path) -> None:
     assert filled(tmp_path, GRADESCOPE, "--column", "Total Score") == expected
 
 
+def test_moodles_own_name_for_an_assignment(tmp_path: Path) -> None:
+    book = MOODLE.replace("Quiz", "Assignment: Sheet 1 (Real)")
+    assert filled(tmp_path, book, "--column", "Sheet 1").splitlines()[1] == "Ada,L,7,ada@example.org,1"
+
+
 def test_two_who_are_called_the_same_do_not_share_points(tmp_path: Path) -> None:
     """A name that two lines have is no way to find somebody; their id is."""
     book = "Name,SID,Total\nBob Byte,7,\nBob Byte,8,\nAda,ada,\n"

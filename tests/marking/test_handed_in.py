@@ -112,6 +112,14 @@ def test_otters_notebooks_and_zips(tmp_path: Path) -> None:
     assert "zip that cannot be read" in found["cy"]
 
 
+def test_a_file_that_lies_alone_says_whose_it_is(tmp_path: Path) -> None:
+    """As if it were given by itself; in somebody's folder the folder counts."""
+    answer = '["1.a"]\njoined = "1 2 5 6; 3 4 7 8"\n'
+    named = f'student = "Ada L."\n{answer}'
+    files: dict[str, str | bytes] = {"answers (3).toml": named, "bob.toml": answer, "cy/answers.toml": named}
+    assert verdicts(packed(tmp_path / "all.zip", files)) == {"Ada L.": "right", "bob": "right", "cy": "right"}
+
+
 def test_a_pack_that_swells_is_not_swallowed(tmp_path: Path) -> None:
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:

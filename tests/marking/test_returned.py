@@ -81,8 +81,11 @@ def test_html_has_colours_and_signs_and_no_script() -> None:
 @pytest.mark.parametrize("ending", [".md", ".tex", ".pdf"])
 def test_the_other_formats_set_them_as_matrices(ending: str, tmp_path: Path) -> None:
     if ending == ".pdf":
-        require("typst")
-        assert page(ending).startswith(b"%PDF")
+        require("typst", "pdftoppm")
+        (tmp_path / "back.pdf").write_bytes(page(ending))
+        shown = subprocess.run(["pdftotext", "-layout", "back.pdf", "-"], cwd=tmp_path, capture_output=True, check=True)
+        rows = [re.findall(r"\d+\s*[✓→✗–]", line) for line in shown.stdout.decode().splitlines()]
+        assert [["".join(cell.split()) for cell in row] for row in rows if row][:2] == [["2✗", "0✓"], ["2✓", "1✓"]]
         return
     text = page(ending).decode()
     assert r"\begin{bmatrix}" in text

@@ -24,6 +24,7 @@ CONTEXTS = ("context", "memory", "y", "x_kv", "x_q", "source", "encoder_hidden_s
 OFF: Mapping[str, Any] = {
     **dict.fromkeys(("dropout", "dropout_p", "dropout_rate", "attn_dropout"), 0.0),
     **dict.fromkeys(("training", "train"), False),
+    **dict.fromkeys(("valid_lens", "valid_len"), None),
 }
 KINDS = {"qkv": "(q, k, v)", "wide": "(q, k, v, heads)", "projections": "(x, W_Q, W_K, W_V …)", "layer": "layer(x)"}
 # How a projection that is handed over lies: as X·W has it, as a linear layer does, or a matrix for every head.
@@ -201,6 +202,7 @@ def _layer_callers(layer: Any, heads: int, d_model: int) -> Iterator[Caller]:
     is_module = torch is not None and isinstance(layer, torch.nn.Module)
     if is_module:
         layer = layer.double().eval()
+        _awaken(layer, d_model)
     found = projections([*parameters_of(layer)], heads)
     if not found.readings:
         names = ", ".join(p.name for p in parameters_of(layer))
@@ -211,6 +213,17 @@ def _layer_callers(layer: Any, heads: int, d_model: int) -> Iterator[Caller]:
     width = d_model or own["W_O" if "W_O" in own else "W_Q"].shape[1 if "W_O" in own else 0]
     for layout in LAYOUTS_OF_X:
         yield Caller(called, "layer", "torch" if is_module else "numpy", layout, roles, found=found, d_model=width)
+
+
+def _awaken(layer: Any, d_model: int) -> None:
+    """Linears that take their width from the first call get one."""
+    torch: Any = sys.modules["torch"]
+    if not any(isinstance(p, torch.nn.parameter.UninitializedParameter) for p in layer.parameters()):
+        return
+    x = torch.zeros(1, 2, d_model, dtype=torch.float64)
+    roles = dict(_layer_roles(_signature(layer.forward)))
+    layer(**{name: x if role == "X" else OFF.get(name) for name, role in roles.items()})
+    layer.double()
 
 
 def _speaks_torch(function: Any) -> bool:

@@ -48,7 +48,9 @@ def _told(bench: "_Bare | _Projected") -> str:
     if np.any(theirs < 0) or not np.allclose(theirs.sum(axis=-1), 1, atol=1e-4):
         return "weights"
     told = np.log(np.maximum(theirs, 1e-300))
-    told, scaled = (m - m.mean(axis=-1, keepdims=True) for m in (told, scaled))
+    told, scaled, weights = (m - m.mean(axis=-1, keepdims=True) for m in (told, scaled, ours))
+    if same(told, weights):
+        return "weights"  # a softmax of them once more
     factor = (told * scaled).sum() / (scaled * scaled).sum()
     return "scaled" if np.allclose(told, factor * scaled, atol=1e-4 * np.abs(told).max()) else "scores"
 

@@ -1,8 +1,11 @@
 """Reasons not to bear witness: where nothing fits, it may be our reading of the code that is wrong, not the code."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from headwork.inspecting.arrays import PREDICTED
+from headwork.inspecting.layouts import LAYOUTS, AxisOrder
 from headwork.inspecting.masking import upside_down
 from headwork.inspecting.trial import Trial, graph_of
 from headwork.mistakes.predict import Variant
@@ -24,11 +27,33 @@ def doubts(trial: Trial) -> str:
         )
     if trial.verdict == "mistake" and trial.caller.kind == "layer" and "W_O" not in trial.case and trial.joined:
         return "it agrees up to the joined heads; an output projection is not among its parameters"
+    if trial.verdict == "agrees" and trial.caller.kind == "qkv" and not trial.caller.layout.leading:
+        return _otherwise_in_batches(trial)
     if trial.verdict != "disagrees":
         return ""
     if trial.masked:
         return f"without a mask it agrees; what form '{trial.caller.mask.name}' has is not known"
     return _unlike_attention(trial)
+
+
+def _otherwise_in_batches(trial: Trial) -> str:
+    """What is right for single matrices may be wrong for the batches that it takes too, as a softmax over axis 1 is."""
+    for axes in (1, 2):
+        taken = [t for layout in LAYOUTS if layout.leading == axes and (t := _laid_out(trial, layout)) is not None]
+        if taken and all(other.verdict != "agrees" for other in taken):
+            like = f", consistent with {taken[0].tags[0]}" if taken[0].tags else ""
+            return f"it agrees for {trial.caller.layout.text}, and not for {taken[0].caller.layout.text}{like}"
+    return ""
+
+
+def _laid_out(trial: Trial, layout: AxisOrder) -> Trial | None:
+    """The same in another layout, if it takes that and gives back what could be an answer."""
+    try:
+        other = Trial(replace(trial.caller, layout=layout), trial.heads, trial.sizes)
+    except Exception:  # it is for single matrices alone, which is right too
+        return None
+    expected = (*other.case["Q"].shape[:-1], other.case["V"].shape[-1])
+    return other if other.answer.shape == expected else None
 
 
 def _unlike_attention(trial: Trial) -> str:

@@ -108,8 +108,10 @@ def _plain(name: str) -> str:
 
 
 def _same_column(name: str, column: str) -> bool:
-    """Canvas puts a number after an assignment's name: Sheet 1 (48213)."""
-    return re.sub(r" \(\d+\)$", "", name) == column or name == column
+    """Canvas puts a number after an assignment's name: Sheet 1 (48213); Moodle its kind before it and the way to count
+    behind: Assignment: Sheet 1 (Real)."""
+    from_moodle = re.fullmatch(r"[^:]{1,40}: (.+) \([^()\d]{1,40}\)", name)
+    return column in (name, re.sub(r" \(\d+\)$", "", name), from_moodle and from_moodle[1])
 
 
 def _with(raw: str, place: int | None, value: str | None) -> str:

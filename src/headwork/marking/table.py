@@ -20,8 +20,10 @@ Numbers = tuple[tuple[Written, ...], ...]
 MISSING = Written(Fraction(0), nan, None)
 
 _CALL = re.compile(
-    r"(?:[a-z]{1,8}\.)?(?:as)?(?:array|tensor|matrix)\(\s*(\[.*\])\s*(?:,[\w\s.,:=<>'\"]*)?\)", re.DOTALL
+    r"(?:[a-z]{1,8}\.)?(?:as)?(?:[Aa]rray|tensor|[Mm]atrix)\(\s*(\[.*\])\s*(?:,[\w\s.,:=<>'\"]*)?\)", re.DOTALL
 )
+_SCALAR = re.compile(r"np\.(?:float|int)\d{1,3}\(([^()]{1,40})\)")  # how NumPy prints one number of a list
+_NAMED = re.compile(r"[^\W\d]\w{0,40}(?:_\{\w{1,40}\})?\s*=(?!=)\s*")  # Q_1 = …
 _LATEX = re.compile(r"\\begin\{(\w*matrix\*?|array)\}(?:\{[clr|\s]*\})?(.*)\\end\{\1\}", re.DOTALL)
 _TEX_WORDS = {
     r"\\sqrt\s*\{([^{}]*)\}": r"sqrt(\1)",  # before fractions, which may hold roots
@@ -92,7 +94,9 @@ def _plain(text: str) -> str:
     """The numbers without what a program or LaTeX puts around them."""
     if len(text) > LONGEST:
         raise Malformed(f"has {len(text):,} characters; at most {LONGEST:,} are read")
-    text = text.strip()
+    text = _SCALAR.sub(r"\1", text.strip())
+    text = text[named.end() :] if (named := _NAMED.match(text)) else text
+    text = re.sub(r"(?<=[\])])\s{0,9};$", "", text)  # MATLAB's way to print nothing
     if call := _CALL.fullmatch(text):
         text = call[1]
     elif "\\" in text:
@@ -117,8 +121,8 @@ def _from_text(text: str) -> Texts:
     if not re.fullmatch(r"\[\s*(\[[^\[\]]*\]\s*,?\s*)*\]|\[[^\[\]]*\]", text):
         raise Malformed("has brackets that do not make a matrix; write [[1, 2], [3, 4]]")
     rows = re.findall(r"\[([^\[\]]*)\]", text)
-    if len(rows) == 1 and ";" in rows[0]:  # MATLAB: [1 2; 3 4]
-        return [_entries(row) for row in rows[0].split(";") if row.strip()]
+    if len(rows) == 1 and re.search(r"[;\n]", rows[0]):  # MATLAB: [1 2; 3 4], or a line for each row
+        return [_entries(row) for row in re.split(r"[;\n]", rows[0].replace("...\n", " ")) if row.strip()]
     return [_bracketed(row) for row in rows]
 
 

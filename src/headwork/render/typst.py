@@ -219,8 +219,8 @@ def _heat(heat: b.Heat) -> str:
 
 
 def _marked(marked: b.Marked) -> str:
-    rows = "; ".join(", ".join(map(_marked_cell, row)) for row in marked.rows)
-    return f'$ mat(delim: "[", {rows}) $'
+    rows = " ; ".join(", ".join(map(_marked_cell, row)) for row in marked.rows)  # "];" would only end the code
+    return f'#block(below: 1em, $ mat(delim: "[", {rows}) $)'
 
 
 def _marked_cell(cell: tuple[str, str]) -> str:
