@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 install = ( while sleep 5; do echo "  … still at it: packages are fetched, the kernel is compiled"; done & beat=$$!; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); code=$$?; kill $$beat; exit $$code )
 
-.PHONY: run test wheels clean
+.PHONY: run test docs wheels clean
 
 run: .venv/installed
 	$(BIN)/headwork solve two-heads
@@ -19,6 +19,10 @@ test: .venv/installed-test
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
+# The documentation as a site, in site/. Material asks every build to move to its successor unless it is told not to.
+docs: .venv/installed-test
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs build --strict
+
 # Takes long: the kernel is compiled four times, its tests run in eight fresh environments, three of them emulated.
 wheels: .venv-wheels/installed
 	.venv-wheels/bin/python wheels/build.py dist
@@ -30,7 +34,7 @@ wheels: .venv-wheels/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-wheels build dist
+	rm -rf .venv .venv-wheels build dist site
 
 .venv/bin/python:
 	@echo "Making a virtual environment in .venv"
