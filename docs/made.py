@@ -3,6 +3,8 @@
 import doctest
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from functools import cache
@@ -26,6 +28,7 @@ def on_files(files: Any, config: Any) -> Any:
         **{f"pictures/three-heads-{theme}.svg": figure(theme) for theme in ("light", "dark")},
         "pictures/solved.svg": screen("solve", "two.toml"),
         "pictures/marked.svg": screen("mark", "two.toml", "ada.toml"),
+        "pictures/ratios.svg": over_the_runs(),
         "pictures/why.svg": screen("moments", "--mean", "0", "--variance", "1"),
     }
     for name, content in [*made.items(), *bench().items()]:
@@ -70,7 +73,8 @@ def catalogue() -> Iterator[str]:
         "# The catalogue of mistakes\n\nA mistake is a rewrite of the graph with a stable tag. The same list marks a "
         "student's matrix and inspects a function: [how a mistake is named](../explanation/naming-a-mistake.md).\n\n"
         "Every mistake here has the line that a student reads, what is computed with it, and an example that is run as "
-        "a test. `compare`, from `headwork.mistakes.example`, works a step of a small problem twice, right and mistaken.\n"
+        "a test. `compare`, from `headwork.mistakes.example`, works a step of a small problem twice: right, and "
+        "mistaken.\n"
     )
     for subject in SUBJECTS:
         heading, _, about = (subject.__doc__ or "").strip().partition(": ")
@@ -112,8 +116,16 @@ def figure(theme: str) -> str:
     return svg(draw(headwork.diagram(heads=3), wide=True), theme)
 
 
+def over_the_runs() -> str:
+    """The full runs of the bench that were kept, as `python bench/history.py plot` draws them."""
+    command = [sys.executable, "bench/history.py", "plot"]
+    with TemporaryDirectory() as folder:
+        subprocess.run([*command, f"{folder}/ratios.svg"], cwd=README.parent, check=True)
+        return Path(folder, "ratios.svg").read_text("utf-8")
+
+
 def screen(*arguments: str) -> str:
-    """A terminal as it looks after a command, drawn by Rich, no wider than what stands in it; README's files are there."""
+    """A terminal as it looks after a command, drawn by Rich; README's files are there for the command to read."""
     import io
 
     from rich.console import Console
@@ -131,4 +143,6 @@ def screen(*arguments: str) -> str:
     console = Console(record=True, width=width, file=io.StringIO())
     console.print(Text(command, style="bold"))
     console.print(Text(printed))
-    return console.export_svg(title="headwork")
+    # As large as the code on a page, not as wide as the page: two thirds of Rich's own size.
+    drawn = console.export_svg(title="headwork")
+    return re.sub(r'viewBox="0 0 ([\d.]+)', lambda box: f'width="{float(box[1]) * 2 / 3:.0f}" {box[0]}', drawn, count=1)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 def documentation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built strictly: a dead link, a page that the contents forget, a docstring that cannot be read is an error.
 
-    And with not one line of warning; the notice that Material prints of its own end is switched off as `make docs` does.
+    And without a line of warning; the notice that Material prints of its own end is switched off as in `make docs`.
     """
     require("mkdocs", "node", "npm")
     build(tmp_path_factory)  # the bench's Python, compiled by one process for all

@@ -75,7 +75,10 @@ def test_the_ratios_over_commits_are_drawn(tmp_path: Path) -> None:
     kept(tmp_path, "2026-11-17-01-aaaaaaa", torch=1.3)
     kept(tmp_path, "2026-11-18-01-bbbbbbb", torch=1.5, onnx=1.25)
     history.plot(history.runs(tmp_path), tmp_path / "ratios.svg")
-    assert "<svg" in (tmp_path / "ratios.svg").read_text("utf-8")
+    drawn = (tmp_path / "ratios.svg").read_text("utf-8")
+    assert "<!-- 1,8,2048,64 -->" in drawn, "a panel has its case's name"
+    assert all(f"<!-- {number} -->" in drawn for number in ("1.50", "1.25", "bbbbbbb", "ONNX Runtime"))
+    assert "<!-- ragged" not in drawn, "no peer of ours is in that case"
 
 
 @pytest.mark.parametrize("name", history.PAGES)
