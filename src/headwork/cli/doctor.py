@@ -17,17 +17,19 @@ def doctor() -> None:
 
     packages = list(_packages())
     tables = [
-        Table(
-            tuple((name,) for name in header), tuple(tuple((cell,) for cell in row) for row in rows), left=len(header)
-        )
+        Table(_prose(header), tuple(map(_prose, rows)), left=len(header))
         for header, rows in (
             (("this machine", ""), _machine()),
             (("package", "version", "extra", "what it adds"), packages),
         )
     ]
     missing = [package for package, found, *_ in packages if found == "missing"][:1]
-    ways = [Paragraph((f"What is missing comes with its extra, {it}: {how_to_install(it)}.",)) for it in missing]
+    ways = [Paragraph((f"An extra brings what is missing: {how_to_install(it)}.",)) for it in missing]
     show(pieces([Title(f"headwork {headwork.__version__}"), *tables, *ways], width()))
+
+
+def _prose(cells: tuple[str, ...]) -> tuple[tuple[str], ...]:
+    return tuple((cell,) for cell in cells)
 
 
 def _machine() -> Iterator[tuple[str, str]]:
