@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' 2>/dev/null)
-# pip says nothing while the kernel is compiled: a line every five seconds says that it goes on.
-install = ( while sleep 5; do echo "  … still at it: packages are fetched, the kernel is compiled"; done & beat=$$!; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); code=$$?; kill $$beat; exit $$code )
+# Python's tools say nothing while they work: a line every five seconds says that it goes on, and with what.
+busy = ( while sleep 5; do echo "  … still at it: $(1)"; done & beat=$$!; $(2); code=$$?; kill $$beat; exit $$code )
+install = $(call busy,packages are fetched and the kernel is compiled,\
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(1))
 
-.PHONY: run test wheels clean
+.PHONY: run test docs wheels clean
 
 run: .venv/installed
 	$(BIN)/headwork solve two-heads
@@ -19,6 +20,10 @@ test: .venv/installed-test
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
+# The documentation as a site, in site/. Material asks every build to move to its successor unless it is told not to.
+docs: .venv/installed-test
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/mkdocs build --strict
+
 # Takes long: the kernel is compiled four times, its tests run in eight fresh environments, three of them emulated.
 wheels: .venv-wheels/installed
 	.venv-wheels/bin/python wheels/build.py dist
@@ -30,11 +35,11 @@ wheels: .venv-wheels/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-wheels build dist
+	rm -rf .venv .venv-wheels build dist site
 
 .venv/bin/python:
 	@echo "Making a virtual environment in .venv"
-	@$(PYTHON) -m venv .venv
+	@$(call busy,Python is copied,$(PYTHON) -m venv .venv)
 
 .venv/installed: .venv/bin/python $(SOURCES)
 	@echo "Installing headwork into .venv: about a minute, most of it the C++ compiler's"

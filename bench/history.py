@@ -2,7 +2,7 @@
 
 python bench/history.py run              the whole suite, on an idle machine; kept in bench/history/
 python bench/history.py table            writes the tables of README.md and docs/ from the last run
-python bench/history.py plot ratios.svg  draws every case's ratio to torch and to ONNX Runtime over the runs
+python bench/history.py plot ratios.svg  draws every case's ratios to its peers over the runs
 """
 
 import json
@@ -22,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "bench" / "history"
 PEERS = {"torch": "torch", "onnx": "ONNX Runtime", "jax": "JAX", "numpy": "NumPy"}
+COLOURS = {"torch": "#c2410c", "onnx": "#1d4ed8", "jax": "#15803d", "numpy": "#71717a"}
 PACKAGES = {"torch": "torch", "onnxruntime": "ONNX Runtime", "jax": "JAX", "numpy": "NumPy"}
 ROWS = {  # what README shows, in words that need no key; the rest is in docs/
     "1,8,2048,64": "1, 8, 2048, 64",
@@ -102,7 +103,7 @@ def table(run: Run, rows: Mapping[str, str] | None) -> Iterator[str]:
     yield f"| --- |{' --- |' * len(PEERS)}"
     for line in run["lines"]:
         name = line["name"] if rows is None else rows.get(line["name"])
-        if name is not None:
+        if name is not None and any(against(line, peer) is not None for peer in PEERS):
             yield f"| {name} | {' | '.join(_number(against(line, peer)) for peer in PEERS)} |"
     yield ""
     yield from others(run) if rows is None else ()
@@ -117,6 +118,8 @@ def table(run: Run, rows: Mapping[str, str] | None) -> Iterator[str]:
 
 def others(run: Run) -> Iterator[str]:
     """The ratios to ways of doing it that only one case has: a loop over packed sequences, heads folded by hand."""
+    yield "Against other ways that a user of torch has for a case:"
+    yield ""
     for line in run["lines"]:
         ways = {peer: ratio for peer, ratio in line["ratios"].items() if peer not in (*PEERS, "onnx mha")}
         if ways:
@@ -147,32 +150,65 @@ def write_tables(root: Path = ROOT, folder: Path = KEPT) -> None:
 
 
 def plot(kept: list[Run], path: Path) -> None:
-    """A panel for torch and one for ONNX Runtime: every case a line over the runs, dashed where the machine changed."""
+    """A panel for every case: the ratios to its peers over the runs, with a dashed line where the machine changed."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, 2, figsize=(14, 6), sharey=True)
-    labels = [f"{run['commit']}\n{run['date']}" for run in kept]
-    cases = dict.fromkeys(line["name"] for run in kept for line in run["lines"])
-    for panel, peer in zip(panels, ("torch", "onnx"), strict=True):
-        for case in cases:
-            lines = [(x, line) for x, run in enumerate(kept) for line in run["lines"] if line["name"] == case]
-            points = [(x, ratio) for x, line in lines if (ratio := against(line, peer)) is not None]
-            if points:
-                panel.plot(*zip(*points, strict=True), "o-", markersize=3, linewidth=1, label=case)
-        for x, (one, other) in enumerate(pairwise(kept)):
-            if one["machine"]["cpu"] != other["machine"]["cpu"]:
-                panel.axvline(x + 0.5, color="gray", linestyle="--", linewidth=0.8)
-        panel.axhline(1, color="black", linewidth=0.8)
-        panel.set_yscale("log")
-        panel.set_xticks(range(len(kept)), labels, rotation=90, fontsize=7)
-        panel.set_title(f"times as long as headwork: {PEERS[peer]}")
-    panels[0].legend(fontsize=6, frameon=False, ncols=2)
-    figure.tight_layout()
+    cases = [case for case in dict.fromkeys(line["name"] for run in kept for line in run["lines"]) if drawn(kept, case)]
+    columns = min(4, len(cases))
+    rows = -(-len(cases) // columns)
+    figure, panels = pyplot.subplots(
+        rows, columns, figsize=(2.9 * columns, 2.1 * rows + 0.9), sharex=True, squeeze=False, layout="constrained"
+    )
+    for panel, case in zip(panels.flat, cases, strict=False):
+        draw_case(panel, kept, case)
+    for panel in panels.flat[len(cases) :]:
+        panel.set_axis_off()
+    for column in range(columns):  # under the lowest panel of each column, which need not be in the last row
+        lowest = panels[rows - 1 if (rows - 1) * columns + column < len(cases) else rows - 2, column]
+        labels = [f"{run['commit']}\n{run['date']}" for run in kept]
+        lowest.set_xticks(range(len(kept)), labels, rotation=90, fontsize=7)
+        lowest.tick_params(labelbottom=True)
+    keys = [pyplot.Line2D([], [], color=COLOURS[peer], marker="o", label=name) for peer, name in PEERS.items()]
+    figure.legend(handles=keys, loc="outside upper right", ncols=len(keys), frameon=False)
+    last = kept[-1]
+    told = f"How many times as long the others take (batch, heads, tokens, d); last on {last['machine']['cpu']}"
+    figure.suptitle(told, x=0.01, ha="left", fontsize=11)
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def drawn(kept: list[Run], case: str) -> dict[str, list[tuple[int, float]]]:
+    """What there is to draw of a case: for every peer that has it, the run's number and the ratio."""
+    lines = [(x, line) for x, run in enumerate(kept) for line in run["lines"] if line["name"] == case]
+    found = {peer: [(x, r) for x, line in lines if (r := against(line, peer)) is not None] for peer in PEERS}
+    return {peer: points for peer, points in found.items() if points}
+
+
+def draw_case(panel: Any, kept: list[Run], case: str) -> None:
+    """A line for every peer, its last ratio written beside it; what lies below 1 is slower than the peer."""
+    panel.set_title(case, fontsize=9)
+    panel.set_yscale("log")
+    panel.axhspan(1e-3, 1, color="0.92", linewidth=0)
+    lines = drawn(kept, case)
+    ratios = [ratio for points in lines.values() for _, ratio in points]
+    lowest, highest = min(1.0, *ratios) * 0.8, max(2.0, *ratios) * 1.7
+    place, gap = 0.0, (highest / lowest) ** 0.085  # numbers stand above one another, however near the ratios are
+    for peer, points in sorted(lines.items(), key=lambda line: line[1][-1][1]):
+        panel.plot(*zip(*points, strict=True), "o-", markersize=3, linewidth=1, color=COLOURS[peer])
+        x, ratio = points[-1]
+        place = max(ratio, place * gap)
+        panel.annotate(f"{ratio:.2f}", (x, place), (5, -2), textcoords="offset points", fontsize=7, color=COLOURS[peer])
+    for x, (one, other) in enumerate(pairwise(kept)):
+        if one["machine"]["cpu"] != other["machine"]["cpu"]:
+            panel.axvline(x + 0.5, color="gray", linestyle="--", linewidth=0.8)
+    panel.set_xlim(-0.5, len(kept) - 0.5 + 0.12 * len(kept))
+    panel.set_ylim(lowest, highest)
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick < highest]
+    panel.set_yticks(ticks, [str(tick) for tick in ticks], fontsize=7)
+    panel.minorticks_off()
 
 
 def main(arguments: list[str]) -> None:

@@ -4,12 +4,14 @@
     ```console                  `$ headwork …` or `$ python …`, and the output; a line … stands for any lines
     ```pycon                    Python's prompt, as doctest has it
     ```python                   code, run; with a title it is written to a file instead
-    ```sh                       commands that are run without looking at what they print
+    ```sh                       commands that must succeed; nothing looks at what they print
+    ```toml                     without a title: a whole sheet, which is solved, or parts to put behind the one before
 
 HEADWORK_UPDATE_DOCS=1 writes the output of every console block anew: read the diff.
 """
 
 import doctest
+import glob
 import os
 import re
 import shlex
@@ -23,7 +25,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import headwork
 from headwork.cli import app
+from headwork.sheets.load import parse_sheet
 from tests.render.conftest import require
 from tests.web.built import build
 
@@ -87,6 +91,7 @@ def test_a_page_runs(page: str, desk: Path, tmp_path_factory: pytest.TempPathFac
                     if f"import {name}\n" in fence.body or f"from {name} " in fence.body
                 )
             )
+            (desk / fence.title).parent.mkdir(exist_ok=True)
             (desk / fence.title).write_text(fence.body, "utf-8")
         elif fence.language in RUN:
             RUN[fence.language](fence, names, page)
@@ -125,12 +130,25 @@ def _console(fence: Fence, names: dict[str, Any], page: str) -> None:
 def _sh(fence: Fence, names: dict[str, Any], page: str) -> None:
     for line in fence.body.splitlines():
         if line.strip() and not line.startswith(ELSEWHERE):
-            _printed(line.partition("  #")[0])
+            printed = _printed(line.partition("  #")[0])
+            assert not printed.startswith("headwork: "), f"{line}: {printed}"
+
+
+def _toml(fence: Fence, names: dict[str, Any], page: str) -> None:
+    whole = fence.body.startswith("title")
+    names["sheet"] = fence.body if whole else f"{names['sheet']}\n{fence.body}"
+    headwork.solve(parse_sheet(names["sheet"], page))
+
+
+def _words(command: str) -> Iterator[str]:
+    """As a shell gives them to a program: a pattern becomes the files that there are."""
+    for word in shlex.split(command):
+        yield from sorted(glob.glob(word)) if "*" in word else [word]
 
 
 def _printed(command: str) -> str:
     """What a command prints; pages hold to `headwork` and `python FILE`, and to commands that succeed or find fault."""
-    program, *arguments = shlex.split(command)
+    program, *arguments = _words(command)
     if program == "python":
         done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -148,6 +166,7 @@ RUN: dict[str, Callable[[Fence, dict[str, Any], str], None]] = {
     "pycon": _pycon,
     "console": _console,
     "sh": _sh,
+    "toml": _toml,
 }
 
 
@@ -161,5 +180,11 @@ def test_that_test_can_fail(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_every_language_is_known() -> None:
     """A block that nothing looks at says so by its name: text, or data."""
-    silent = {"text", "toml", "json", "csv", "math", "yaml"}
-    assert {fence.language for page in PAGES for fence in fences(page)} <= silent | set(RUN)
+    assert {fence.language for page in PAGES for fence in fences(page) if fence.title is None} <= {"text", *RUN}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_block_escapes(page: str) -> None:
+    """One that is not closed, or stands further in, would be shown to readers and run by nobody."""
+    text = (ROOT / page).read_text("utf-8")
+    assert not re.findall(r"^.*(?:```|~~~).*$", _FENCE.sub("", text), re.M)

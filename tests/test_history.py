@@ -46,6 +46,7 @@ def test_the_tables_are_those_of_the_last_run(tmp_path: Path) -> None:
     assert "| 1, 8, 2048, 64 | 1.50 | 1.12 |  | 5.00 |" in text
     assert "ragged" not in text
     assert "No case was slower" in text
+    assert "| ragged" not in docs.read_text("utf-8"), "a row without a number says nothing"
     assert "- ragged, 8 of 37–1024: 1.46 against torch loop, 4.71 against torch padded" in docs.read_text("utf-8")
 
 
@@ -75,7 +76,10 @@ def test_the_ratios_over_commits_are_drawn(tmp_path: Path) -> None:
     kept(tmp_path, "2026-11-17-01-aaaaaaa", torch=1.3)
     kept(tmp_path, "2026-11-18-01-bbbbbbb", torch=1.5, onnx=1.25)
     history.plot(history.runs(tmp_path), tmp_path / "ratios.svg")
-    assert "<svg" in (tmp_path / "ratios.svg").read_text("utf-8")
+    drawn = (tmp_path / "ratios.svg").read_text("utf-8")
+    assert "<!-- 1,8,2048,64 -->" in drawn, "a panel has its case's name"
+    assert all(f"<!-- {number} -->" in drawn for number in ("1.50", "1.25", "bbbbbbb", "ONNX Runtime"))
+    assert "<!-- ragged" not in drawn, "no peer of ours is in that case"
 
 
 @pytest.mark.parametrize("name", history.PAGES)

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +79,15 @@ def debian_root(place: Place) -> Path:
         ROOTS.mkdir(parents=True, exist_ok=True)
         # A mirror's copy of a release in the making may be older than the date until which it was said to be valid.
         options = ("--mode=root", "--variant=extract", '--aptopt=Acquire::Check-Valid-Until "false"')
-        packages = "--include=python3,python3-venv,libc-bin,coreutils,dash,base-files,libgcc-s1,libstdc++6"
+        packages = (
+            "--include=python3,python3-venv,ca-certificates,libc-bin,coreutils,dash,base-files,libgcc-s1,libstdc++6"
+        )
         run("mmdebstrap", *options, f"--arch={ARM[place.machine]}", packages, place.debian, root)
+    # pip reads certificates even where it asks nobody; the package that brings them joins them when it is configured.
+    joined = root / "etc" / "ssl" / "certs" / "ca-certificates.crt"
+    joined.parent.mkdir(parents=True, exist_ok=True)
+    authorities = sorted((root / "usr" / "share" / "ca-certificates").rglob("*.crt"))
+    joined.write_bytes(b"".join(path.read_bytes() for path in authorities))
     return root
 
 
@@ -117,62 +123,56 @@ def fetch(place: Place, wheel: Path, into: Path) -> None:
     run(sys.executable, "-m", "pip", "download", "-q", "-d", into, *platforms, *version, *stable, wheel, *TOOLS)
 
 
-def try_out(place: Place, dist: Path) -> Iterator[str]:
-    """Lines that tell how it went; what goes wrong ends the program."""
-    wheel = wheel_for(place, dist)
+def python_of(place: Place) -> str | None:
+    """The place's Python, if it has one that starts: a name on PATH may lead to a version that was never installed."""
+    if place.debian:
+        return f"/usr/bin/python{place.python}"
+    found = shutil.which(f"python{place.python}")
+    return found if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0 else None
+
+
+def installed(place: Place, wheel: Path, work: Path, python: str) -> float:
+    """Make an environment, install the wheel into it, then what the suite needs; the seconds that the wheel took."""
+    before, env = entered(place, work)
+    run(*before, python, "-m", "venv", work / "env", env=env | ({} if place.debian else {"PATH": os.environ["PATH"]}))
+    pip = [*before, str(work / "env/bin/python"), "-m", "pip", "install", "-q", "--only-binary=:all:"]
+    if place.debian:
+        fetch(place, wheel, work / "fetched")
+        pip += ["--no-index", "--find-links", str(work / "fetched")]
+        wheel = Path(shutil.copy(wheel, work))
+    else:
+        index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+        env |= {"HOME": os.environ.get("HOME", "")} | index
+    start = time.perf_counter()
+    run(*pip, wheel, env=env)
+    seconds = time.perf_counter() - start
+    run(*pip, *TOOLS, env=env)
+    return seconds
+
+
+def suite(place: Place, work: Path) -> str:
+    """What pytest says last of the suite's quick part, run against the installed package."""
+    before, env = entered(place, work)
+    for name in ("tests", "bench", "wheels", "pyproject.toml"):
+        source = HERE / name
+        shutil.copytree(source, work / name) if source.is_dir() else shutil.copy(source, work)
+    tests = [*before, str(work / "env/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUITE]
+    return run(*tests, env=env, cwd=work).strip().splitlines()[-1]
+
+
+def try_out(place: Place, dist: Path) -> str:
+    """A line that tells how it went; what goes wrong ends the program."""
+    wheel, python = wheel_for(place, dist), python_of(place)
+    if python is None:
+        return f"{place}: not on this machine, not tried"
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
+        seconds = installed(place, wheel, work, python)
         before, env = entered(place, work)
-        python = f"/usr/bin/python{place.python}" if place.debian else shutil.which(f"python{place.python}")
-        if python is None:
-            yield f"{place}: not on this machine, not tried"
-            return
-        run(
-            *before,
-            python,
-            "-m",
-            "venv",
-            work / "env",
-            env=env | ({} if place.debian else {"PATH": os.environ["PATH"]}),
-        )
-        pip: list[str | Path] = [
-            *before,
-            work / "env" / "bin" / "python",
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--only-binary=:all:",
-        ]
-        if place.debian:
-            fetch(place, wheel, work / "fetched")
-            pip += ["--no-index", "--find-links", str(work / "fetched")]
-            shutil.copy(wheel, work)
-            wheel = work / wheel.name
-        with_index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
-        home = {} if place.debian else {"HOME": os.environ.get("HOME", "")} | with_index
-        start = time.perf_counter()
-        run(*pip, wheel, env=env | home)
-        seconds = time.perf_counter() - start
-        run(*pip, *TOOLS, env=env | home)
         chosen = run(*before, work / "env/bin/python", "-c", CHOSEN, env=env, cwd=work).strip()
         if chosen.startswith("numpy") != place.pure:
             raise SystemExit(f"{place}: attention runs in {chosen}")
-        for name in ("tests", "bench", "pyproject.toml"):
-            source = HERE / name
-            shutil.copytree(source, work / name) if source.is_dir() else shutil.copy(source, work)
-        tests: list[str | Path] = [
-            *before,
-            work / "env/bin/python",
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            *SUITE,
-        ]
-        passed = run(*tests, env=env, cwd=work).strip().splitlines()[-1]
-        yield f"{place}: {wheel.name} installed in {seconds:.0f} s, {chosen}; {passed}"
+        return f"{place}: {wheel.name} installed in {seconds:.0f} s, {chosen}; {suite(place, work)}"
 
 
 CHOSEN = """
@@ -186,5 +186,4 @@ if __name__ == "__main__":
     words = sys.argv[2:]
     for somewhere in PLACES:
         if all(word in str(somewhere) for word in words):
-            for line in try_out(somewhere, Path(sys.argv[1]).resolve()):
-                print(line, flush=True)
+            print(try_out(somewhere, Path(sys.argv[1]).resolve()), flush=True)

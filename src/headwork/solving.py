@@ -3,13 +3,13 @@
 import dataclasses
 from pathlib import Path
 
-from headwork import working as w
 from headwork.errors import HeadworkError, SheetError
 from headwork.sheets.backward import gradient_parts
 from headwork.sheets.load import load
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Part, Problem, Sheet
 from headwork.solver import Solver, chosen
+from headwork.working import Arithmetic, Equation, Line, ProblemWorking, Working
 
 
 def solve(
@@ -19,7 +19,7 @@ def solve(
     places: int | None = None,
     entry: str | None = None,
     softmax: str | None = None,
-) -> w.Working:
+) -> Working:
     """A sheet worked: a `Sheet`, the name of a built-in one, or a path.
 
     `part` keeps the parts of that label; `places` replaces the sheet's own; `entry` asks, instead of the parts, for
@@ -33,8 +33,8 @@ def solve(
         raise SheetError(f"{loaded.source}: there is no part '{part}'; there is {labels}")
     try:
         if entry is not None:
-            return w.Working(loaded.title, (_solve_entry(problems, part, entry),))
-        return w.Working(loaded.title, tuple(solve_problem(problem, part) for problem in problems))
+            return Working(loaded.title, (_solve_entry(problems, part, entry),))
+        return Working(loaded.title, tuple(solve_problem(problem, part) for problem in problems))
     except HeadworkError as error:
         raise SheetError(f"{loaded.source}: {error}") from None
 
@@ -54,10 +54,10 @@ def _adjusted(problem: Problem, places: int | None, softmax: str | None) -> Prob
     return dataclasses.replace(problem, **told)  # type: ignore[arg-type]  # a key's own value
 
 
-def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> w.ProblemWorking:
+def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> ProblemWorking:
     """The first problem that works such an entry out, or else has it given, with its arithmetic alone."""
     refused: HeadworkError | None = None
-    as_given: w.ProblemWorking | None = None
+    as_given: ProblemWorking | None = None
     for problem in problems:
         try:
             question = Part(label="", find=(entry,), given=chosen(problem, label)[-1].given)
@@ -75,13 +75,13 @@ def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> w.Pr
     raise refused
 
 
-def _worked_out(line: w.Line) -> bool:
-    return bool(line.sources) if isinstance(line, w.Arithmetic) else not isinstance(line, w.Equation) or not line.given
+def _worked_out(line: Line) -> bool:
+    return bool(line.sources) if isinstance(line, Arithmetic) else not isinstance(line, Equation) or not line.given
 
 
 def solve_problem(
     problem: Problem, label: str | None = None, only_asked: bool = False, ready: Ready | None = None
-) -> w.ProblemWorking:
+) -> ProblemWorking:
     """One problem, worked; `ready` where it was made so before."""
     try:
         solver = Solver(ready or Ready(problem), label, only_asked)  # with all parts: together they are the graph
@@ -89,4 +89,4 @@ def solve_problem(
         raise HeadworkError(f"problem '{problem.title}': {error}") from None
     given = tuple(solver.equation(step, solver.ready.handed) for step in solver.in_sheet_order())
     parts = tuple(solver.part(part) for part in solver.problem.parts)
-    return w.ProblemWorking(solver.problem, given, parts, None if only_asked else solver.picture())
+    return ProblemWorking(solver.problem, given, parts, None if only_asked else solver.picture())

@@ -12,14 +12,24 @@ from headwork.extras import EXTRAS, how_to_install
 def doctor() -> None:
     """Say what headwork runs on here: kernel, CPU, threads, packages found, and what each missing one would add."""
     from headwork.cli.terminal import show, width
-    from headwork.render.blocks import Table, Title
+    from headwork.render.blocks import Paragraph, Table, Title
     from headwork.render.text import pieces
 
+    packages = list(_packages())
     tables = [
-        Table(((title,), ("",)), tuple(((name,), (found,)) for name, found in rows), left=2)
-        for title, rows in (("this machine", _machine()), ("package", _packages()))
+        Table(_prose(header), tuple(map(_prose, rows)), left=len(header))
+        for header, rows in (
+            (("this machine", ""), _machine()),
+            (("package", "version", "extra", "what it adds"), packages),
+        )
     ]
-    show(pieces([Title(f"headwork {headwork.__version__}"), *tables], width()))
+    missing = [package for package, found, *_ in packages if found == "missing"][:1]
+    ways = [Paragraph((f"An extra brings what is missing: {how_to_install(it)}.",)) for it in missing]
+    show(pieces([Title(f"headwork {headwork.__version__}"), *tables, *ways], width()))
+
+
+def _prose(cells: tuple[str, ...]) -> tuple[tuple[str], ...]:
+    return tuple((cell,) for cell in cells)
 
 
 def _machine() -> Iterator[tuple[str, str]]:
@@ -40,9 +50,9 @@ def _asked(name: str) -> str:
     return f"as {name} asks" if os.environ.get(name) else ""
 
 
-def _packages() -> Iterator[tuple[str, str]]:
-    for package, (_, adds) in EXTRAS.items():
+def _packages() -> Iterator[tuple[str, str, str, str]]:
+    for package, (extra, adds) in EXTRAS.items():
         try:
-            yield package, f"{version(package)}: {adds}"
+            yield package, version(package), extra, adds
         except PackageNotFoundError:
-            yield package, f"missing; it would add {adds} ({how_to_install(package)})"
+            yield package, "missing", extra, adds

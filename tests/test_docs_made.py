@@ -1,0 +1,79 @@
+"""The pages that the build of the documentation makes: complete, and their examples run as they stand there."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from headwork.mistakes.catalogue import CATALOGUE
+from headwork.mistakes.example import compare
+from tests.render.conftest import require
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def made() -> ModuleType:
+    require("mkdocs")
+    spec = importlib.util.spec_from_file_location("made", ROOT / "docs" / "made.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_mistake_stands_there_with_an_example_that_runs(made: ModuleType) -> None:
+    page = "\n".join(made.catalogue())
+    sections = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+    assert list(sections) == list(CATALOGUE)
+    for tag, section in sections.items():
+        (prompts,) = re.findall(r"^```pycon\n(.*?)^```$", section, re.M | re.S)
+        test = doctest.DocTestParser().get_doctest(prompts, {"compare": compare}, tag, tag, 0)
+        said: list[str] = []
+        doctest.DocTestRunner().run(test, out=said.append)
+        assert not said, "".join(said)
+        assert f'compare("{tag}"' in prompts
+
+
+def test_every_command_stands_there_under_the_name_that_is_typed(made: ModuleType) -> None:
+    page = "\n".join(made.command_line())
+    for command in ("solve", "mark", "export", "inspect", "doctor"):
+        assert f"## headwork {command}\n\n```text\nUsage: headwork {command} " in page
+
+
+def test_prompts_in_a_docstring_become_code(made: ModuleType) -> None:
+    text = "Words.\n\n>>> 1 + 1\n2\n>>> 2\n2\n\nMore words: a >>> b.\n"
+    assert made.fenced(text) == "Words.\n\n```pycon\n>>> 1 + 1\n2\n>>> 2\n2\n```\n\nMore words: a >>> b."
+
+
+def test_a_screen_shows_the_command_and_is_as_wide_as_what_it_prints(made: ModuleType) -> None:
+    drawn = made.screen("mark", "two.toml", "ada.toml").replace("&#160;", " ")
+    assert "$ headwork mark two.toml ada.toml" in drawn
+    assert "consistent with forgot-scale" in drawn
+
+
+@pytest.mark.parametrize("module", ["headwork", "headwork.engine", "headwork.torch", "headwork.jax"])
+def test_every_public_name_is_on_the_page_about_the_api(module: str) -> None:
+    if module == "headwork.torch":
+        require("torch")
+    public = set(importlib.import_module(module).__all__)
+    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    shown = set(re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page, re.M))
+    if module == "headwork.engine":
+        shown |= set(re.findall(r"^::: headwork\.(\w+)$", page, re.M))
+    assert public <= shown
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text("utf-8")
+    read = set()
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "native").rglob("*.[ch]*")]:
+        read |= set(re.findall(r"(?:environ\.get\(|environ\[|getenv\()\"([A-Z_]+)\"", path.read_text("utf-8")))
+    documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
+    assert read - {"TORCHELASTIC_USE_AGENT_STORE"} <= documented  # torchrun's own, by which it is known
