@@ -13,6 +13,7 @@ from headwork.numbers.surd import Real, Surd, root
 
 LARGEST_RADICAND = 10**15  # the largest whole number that is searched for squares
 MOST_TERMS = 60  # of a closed form: more than anybody reads
+MOST_ROOTS = 4  # of a divisor: each may double the terms of what it divides
 MOST_BITS = 1024  # of a fraction's denominator: about 300 digits
 TWELFTHS: dict[Fraction | int, Real] = {  # the cosines of twelfths of a half turn
     0: ONE,
@@ -48,9 +49,9 @@ def _shortened(number: Fraction) -> AnyNumber:
 
 
 def _terms(number: AnyNumber) -> int:
-    """How many terms its closed form has."""
+    """How many terms its closed form has, those of its exponents and coefficients among them."""
     if isinstance(number, Closed):
-        return sum(map(len, number.parts.values()))
+        return sum(max(_terms(s), _terms(c)) for above in number.parts.values() for s, c in above.items())
     return len(number.terms) if isinstance(number, Surd) else 1
 
 
@@ -74,10 +75,16 @@ def quotient(above: AnyNumber, below: AnyNumber) -> AnyNumber:
         if above:
             raise HeadworkError("a number that is not 0 cannot be divided by 0")
         return ZERO
-    if isinstance(above, Certain) or isinstance(below, Certain):
+    if isinstance(above, Certain) or isinstance(below, Certain) or _of_many_roots(below):
         return Certain("quotient", above, below)
     exact = closed.quotient(above, below)
     return Certain("quotient", above, below) if exact is None else exact
+
+
+def _of_many_roots(divisor: Real | Closed) -> bool:
+    """Whether a coefficient is a sum of so many roots that dividing by it, one conjugate after the other, has no end."""
+    sums = divisor.parts.values() if isinstance(divisor, Closed) else [{ZERO: divisor}]
+    return any(_terms(coefficient) > MOST_ROOTS for terms in sums for coefficient in terms.values())
 
 
 def power_of_e(exponent: AnyNumber | None) -> AnyNumber:
