@@ -28,8 +28,8 @@ from headwork.numbers.expsum import (
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real
 
-
 PRECISIONS = (256, 1024)  # bits
+MOST_PRODUCTS = 50_000  # a common denominator that takes more is not made
 
 
 def constant(fractions: Fractions) -> Real | None:
@@ -60,7 +60,7 @@ def _constants(pieces: Iterable[Fractions]) -> Real | None:
 
 
 def _over_one(fractions: Fractions) -> Real | None:
-    together = over_one(fractions)
+    together = over_one(fractions, MOST_PRODUCTS)
     if together is None:
         return None
     ((below, above),) = together.items()

@@ -10,11 +10,12 @@ from typing import Any
 
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
-from headwork.numbers.enclosure import FIRST_BITS, Interval, exponential, precision, settled, sign
+from headwork.numbers.enclosure import Interval, exponential, precision, settled, sign
 from headwork.numbers.quick import quick_integer, quick_power
 from headwork.numbers.surd import Surd
 
 HALF = Fraction(1, 2)
+SPARE_BITS = 64  # beyond what the digits themselves take
 LONGEST = 4000  # binary digits of a number that is written out, on either side of the point
 
 
@@ -124,12 +125,14 @@ def exact_decimal(number: AnyNumber, places: int) -> str | None:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def to_float(number: AnyNumber) -> float:
-    """A float64 next to it; ∞ where it is too large for one."""
-    return _within_range(number) if isinstance(number, Fraction) else settled(number, _float)
+def to_float(number: AnyNumber, faint: float = 0.0) -> float:
+    """A float64 next to it; ∞ where it is too large for one, 0 where it is nearer to 0 than `faint`."""
+    return _within_range(number) if isinstance(number, Fraction) else settled(number, lambda x: _float(x, faint))
 
 
-def _float(interval: Interval) -> float | None:
+def _float(interval: Interval, faint: float) -> float | None:
+    if abs(interval).b < faint:
+        return 0.0
     return _within_range(interval.mid) if interval.delta <= abs(interval) * 2.0**-60 else None
 
 
@@ -162,7 +165,7 @@ def _nearest_integer(number: AnyNumber, places: int, power: int | None = None) -
 
     if power is None:
         power = quick_power(number) or 0
-    return settled(number, question, FIRST_BITS + max(0, 10 * (places + power) // 3))
+    return settled(number, question, SPARE_BITS + 10 * max(0, places + power) // 3)
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ N = TypeVar("N", bound="AnyNumber")
 Interval = Any  # mpmath's ivmpf: mpmath ships no types
 Encloser = Callable[[Any], Interval]  # from mpmath's interval context, set to a precision, to an interval
 
-FIRST_BITS = 96
+FIRST_BITS = 192
 FLOAT_DOUBT = 2.0**-45  # 2⁸ roundings of 2⁻⁵³: what a term in float64 is charged for its own
 
 
@@ -34,7 +34,7 @@ def settled(number: Surd | Closed | Certain, question: Callable[[Interval], T | 
     """
     from mpmath import iv  # loaded only when something irrational has to be evaluated
 
-    first = (-(-bits // FIRST_BITS) - 1).bit_length()  # the precisions are the same for all: each interval is kept for one
+    first = (-(-bits // FIRST_BITS) - 1).bit_length()  # the same precisions for all, for which intervals are kept
     for doubling, enclose_number in zip(count(first), enclosers(number)):
         with precision(iv, FIRST_BITS << doubling):
             answer = question(enclose_number(iv))

@@ -23,7 +23,6 @@ Fractions = Mapping[Denominator, ExpSum]  # Σ N/D
 ZERO, ONE = Fraction(0), Fraction(1)
 UNIT: Denominator = frozenset()  # the denominator 1
 
-MOST_PRODUCTS = 20_000  # a common denominator that takes more is not made
 MOST_ROUNDS = 8  # of taking out exponentials that cancel
 SPARE_BITS = 64  # below the last one that counts
 
@@ -79,7 +78,7 @@ def ratio(above: ExpSum, below: Denominator) -> Real | None:
 
 
 def _proportional(one: tuple[Real, Real], other: tuple[Real, Real]) -> bool:
-    """Whether a/b = c/d. Crosswise: a sum of many roots takes long to divide by. And where float64 tells, not even so."""
+    """Whether a/b = c/d, as far as float64 tells, and then crosswise: a sum of many roots takes long to divide by."""
     (a, b), (c, d) = one, other
     try:
         (left, left_doubt), (right, right_doubt) = _near_product(a, d), _near_product(c, b)
@@ -93,8 +92,9 @@ def _near_product(a: Real, b: Real) -> tuple[float, float]:
     return x * y, abs(x) * doubt_y + abs(y) * doubt_x + doubt_x * doubt_y + abs(x * y) * FLOAT_DOUBT + 1e-300
 
 
-def over_one(fractions: Fractions) -> Fractions | None:
-    """The same sum over one denominator, with every factor in its highest power; None where that is too long."""
+def over_one(fractions: Fractions, most: int) -> Fractions | None:
+    """The same sum over one denominator, with every factor in its highest power; None where that takes more than
+    so many products."""
     powers: Counter[Factor] = Counter()
     for denominator in fractions:
         powers |= Counter(dict(denominator))
@@ -105,7 +105,8 @@ def over_one(fractions: Fractions) -> Fractions | None:
         raised = numerator
         for factor, power in missing.items():
             for _ in range(power):
-                if len(raised) * len(factor) > MOST_PRODUCTS:
+                most -= len(raised) * len(factor)
+                if most < 0:
                     return None
                 raised = product(raised, dict(factor))
         accumulate(above, raised.items())

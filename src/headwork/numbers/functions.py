@@ -14,6 +14,7 @@ from headwork.numbers.surd import Real, Surd, root
 LARGEST_RADICAND = 10**15  # the largest whole number that is searched for squares
 MOST_TERMS = 60  # of a closed form: more than anybody reads
 MOST_ROOTS = 4  # of a divisor: each may double the terms of what it divides
+LONG = 256  # bits of a fraction that count as one term more
 MOST_BITS = 1024  # of a fraction's denominator: about 300 digits
 TWELFTHS: dict[Fraction | int, Real] = {  # the cosines of twelfths of a half turn
     0: ONE,
@@ -49,10 +50,17 @@ def _shortened(number: Fraction) -> AnyNumber:
 
 
 def _terms(number: AnyNumber) -> int:
-    """How many terms its closed form has, those of its exponents and coefficients among them."""
+    """How many terms its closed form has, those of exponents and coefficients too; long numbers count for more."""
     if isinstance(number, Closed):
-        return sum(max(_terms(s), _terms(c)) for above in number.parts.values() for s, c in above.items())
-    return len(number.terms) if isinstance(number, Surd) else 1
+        if number.terms is None:
+            each = (max(_terms(s), _terms(c)) for above in number.parts.values() for s, c in above.items())
+            number.terms = sum(each)
+        return number.terms
+    if isinstance(number, Surd):
+        return sum(map(_terms, number.terms.values()))
+    if isinstance(number, Fraction):
+        return 1 + (number.numerator.bit_length() + number.denominator.bit_length()) // LONG
+    return 1
 
 
 def total(numbers: Iterable[AnyNumber]) -> AnyNumber:
@@ -82,9 +90,10 @@ def quotient(above: AnyNumber, below: AnyNumber) -> AnyNumber:
 
 
 def _of_many_roots(divisor: Real | Closed) -> bool:
-    """Whether a coefficient is a sum of so many roots that dividing by it, one conjugate after the other, has no end."""
+    """Whether a coefficient is a sum of so many roots that dividing by it, conjugate after conjugate, has no end."""
     sums = divisor.parts.values() if isinstance(divisor, Closed) else [{ZERO: divisor}]
-    return any(_terms(coefficient) > MOST_ROOTS for terms in sums for coefficient in terms.values())
+    each = (coefficient for terms in sums for coefficient in terms.values())
+    return any(isinstance(x, Surd) and len(x.terms) > MOST_ROOTS for x in each)
 
 
 def power_of_e(exponent: AnyNumber | None) -> AnyNumber:
