@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fuzz_draws import KINDS, Case, case
+from fuzz_draws import KINDS, TEMPERS, Case, case
 from fuzz_sheets import toml_value
 from typer.main import get_command
 
@@ -141,7 +141,7 @@ def clear() -> None:
 
 
 def fuzz(
-    seed: int, numbers: range, only: str | None = None, kept: Path | None = None
+    seed: int, numbers: range, only: tuple[str | None, str | None] = (None, None), kept: Path | None = None
 ) -> tuple[list[str], Counter[str]]:
     """Run cases; return what was wrong with each that was, and how many there were of which kind and ending."""
     wrong: list[str] = []
@@ -151,7 +151,7 @@ def fuzz(
     show = kept is not None
     with own_folder():
         for done, number in enumerate(numbers, 1):
-            kind, temper, found = case(seed, number, only)
+            kind, temper, found = case(seed, number, *only)
             outcome = run(found)
             label = f"case {number} ({temper} {kind}): headwork {' '.join(found.arguments)}"[:300]
             tally[f"{kind}, {temper}, exit code {outcome.code}"] += 1
@@ -187,11 +187,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--case", type=int, help="run this one alone")
-    parser.add_argument("--only", choices=[*KINDS], help="one kind of case")
+    parser.add_argument("--kind", choices=[*KINDS], help="one kind of case")
+    parser.add_argument("--temper", choices=[*TEMPERS], help="one temper")
     chosen = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     first, count = (chosen.first, chosen.count) if chosen.case is None else (chosen.case, 1)
-    wrong, _ = fuzz(chosen.seed, range(first, first + count), chosen.only, KEPT.absolute())
+    wrong, _ = fuzz(chosen.seed, range(first, first + count), (chosen.kind, chosen.temper), KEPT.absolute())
     return 1 if wrong else 0
 
 

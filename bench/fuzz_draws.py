@@ -210,8 +210,9 @@ KINDS: Mapping[str, Callable[[Random, str], Case]] = {
 }
 
 
-def case(seed: int, number: int, only: str | None = None) -> tuple[str, str, Case]:
+def case(seed: int, number: int, kind: str | None = None, temper: str | None = None) -> tuple[str, str, Case]:
     """Kind, temper and case; the same for the same seed and number."""
     draw = Random(f"headwork {seed} {number}")
-    kind, temper = only or draw.choice([*KINDS]), draw.choice(TEMPERS)
+    drawn_kind, drawn_temper = draw.choice([*KINDS]), draw.choice(TEMPERS)
+    kind, temper = kind or drawn_kind, temper or drawn_temper
     return kind, temper, KINDS[kind](draw, temper)

@@ -24,7 +24,7 @@ def test_every_kind_is_drawn_in_every_temper_and_mostly_as_it_is_called() -> Non
     """Legal and extreme sheets are worked, not refused: else they would test nothing but the refusal."""
     drawn = {case(13, number)[:2] for number in range(200)}
     assert drawn == {(kind, temper) for kind in KINDS for temper in TEMPERS}
-    _, tally = fuzz(14, range(150), "sheet")
+    _, tally = fuzz(14, range(150), ("sheet", None))
     for temper in ("legal", "extreme"):
         assert tally[f"sheet, {temper}, exit code 0"] > 2 * tally[f"sheet, {temper}, exit code 2"]
     assert tally["sheet, hostile, exit code 2"] > tally["sheet, hostile, exit code 0"]

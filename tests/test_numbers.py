@@ -186,10 +186,11 @@ def test_a_number_next_to_a_plain_one_is_not_taken_for_it() -> None:
 
 def test_numbers_too_long_to_compare_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no common denominator can be made the precision does not rise for ever."""
-    monkeypatch.setattr("headwork.numbers.expsum.MOST_PRODUCTS", 3)
+    for module in ("constant", "closed"):
+        monkeypatch.setattr(f"headwork.numbers.{module}.MOST_PRODUCTS", 3)
     hidden = PAIR[0] - FOUR[0] - FOUR[2]
     assert isinstance(hidden, Closed)
-    assert over_one(hidden.parts) is None
+    assert over_one(hidden.parts, 3) is None
     with pytest.raises(HeadworkError, match="too close and too long to be told apart"):
         sign(hidden)
 

@@ -44,6 +44,14 @@ class Judge:
         """Made when the first answer is wrong: a right one needs no catalogue."""
         return Diagnosis(self.ready.ends)
 
+    @cached_property
+    def _there(self) -> Diagnosis:
+        return Diagnosis(self.ready.last) if len(self.ready.ends) > 1 else self.diagnosis
+
+    def diagnosis_of(self, step: Step) -> Diagnosis:
+        """The mistakes that lead to a step: for one on the way there, those of the way back need not be made."""
+        return self._there if step in self.ready.forward else self.diagnosis
+
     def judged(self, truth: Truth, question: Asked, answered: Answered, earlier: Earlier) -> AnswerMark:
         """A part's answer to a question that asks for numbers."""
         near = view(question.found, truth.near[question.found.step])
@@ -70,7 +78,7 @@ class Judge:
         if self.rules.shape:
             message = f"is {shape}; it should be {shape_text((len(near), len(near[0])))}"
         entries = [[x.near for x in row] for row in answer]
-        tags = self.diagnosis.diagnose(
+        tags = self.diagnosis_of(question.found.step).diagnose(
             truth.part.label, question.found, entries, self.within(answer, entries), near, truth.handed
         )
         return AnswerMark(
@@ -121,12 +129,16 @@ class _Attempt:
     near: Floats
     untrue: Wrong = field(default_factory=list)  # the entries that are not as the truth has them
 
+    @property
+    def diagnosis(self) -> Diagnosis:
+        return self.judge.diagnosis_of(self.question.found.step)
+
     def marked(self, earlier: Earlier) -> AnswerMark:
         """Held against the truth, against the earlier answers as written, and against what their slips lead to; then
         remembered, as what later answers may follow from."""
         step = self.question.found.step
         self.untrue = wrong = self._wrong(self.near, self._right)
-        hand = earlier.in_hand(self.truth, step, self.judge.diagnosis.right) if earlier.slipped else None
+        hand = earlier.in_hand(self.truth, step, self.diagnosis.right) if earlier.slipped else None
         unlike = None if hand is None else self._unlike(hand)
         mark = self._from_own(wrong, earlier, hand, unlike) if wrong else self._mark("right", wrong)
         earlier.remember(self.truth, self.question, self.answer)
@@ -142,7 +154,7 @@ class _Attempt:
 
     def _from_own(self, wrong: Wrong, earlier: Earlier, hand: Own | None, unlike: Wrong | None) -> AnswerMark:
         """Not as the truth has it: then from the earlier answers, whichever way explains most."""
-        written = earlier.as_written(self.truth, self.question.found.step, self.judge.diagnosis.right)
+        written = earlier.as_written(self.truth, self.question.found.step, self.diagnosis.right)
         there = None if written is None else self._unlike(written)
         owns = [(own, off) for own, off in ((written, there), (hand, unlike)) if own is not None and off is not None]
         for own, off in owns:
@@ -166,7 +178,7 @@ class _Attempt:
         if not own.slips or not earlier.named.isdisjoint(own.slips):
             return []
         entries = [[x.near for x in row] for row in self.answer]
-        told = self.judge.diagnosis.told(
+        told = self.diagnosis.told(
             self.truth.part.label, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
         )
         earlier.named |= own.slips if told else set()  # once is enough
@@ -239,7 +251,7 @@ class _Attempt:
         tags = (
             []
             if self._missing()
-            else self.judge.diagnosis.diagnose(
+            else self.diagnosis.diagnose(
                 self.truth.part.label,
                 self.question.found,
                 entries,

@@ -14,6 +14,7 @@ from headwork.sheets.ready import Found
 
 T = TypeVar("T")
 Worked = dict[RoleAndHead, Floats]
+MOST_STEPS = 70  # of a graph in which two mistakes at once are looked for
 ONE_ENTRY: Tags = ("one-entry",)  # the slip that does not say where the number comes from
 
 
@@ -33,10 +34,11 @@ class Variants(Generic[T]):
         self._pairs: list[tuple[Tags, Variant[T]]] | None = None
 
     def pairs(self) -> list[tuple[Tags, Variant[T]]]:
-        """Two mistakes at once; of those that can be made in one head, only the way that makes them in all."""
+        """Two mistakes at once; of those that can be made in one head, only the way that makes them in all. In a long
+        graph, such as four heads there and back, there are thousands: none is looked for."""
         if self._pairs is None:
             self._pairs = []
-            tags = list(CATALOGUE)
+            tags = list(CATALOGUE) if len(self.right.order) <= MOST_STEPS else []
             for one in tags:
                 for graph in CATALOGUE[one].made_everywhere(self.ends):
                     for other in tags[tags.index(one) + 1 :]:

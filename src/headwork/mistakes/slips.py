@@ -6,7 +6,7 @@ mistake predicts): which entries differ, and how. Rounding too early is the one 
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import copysign, floor, isfinite
+from math import copysign, floor
 
 from headwork.graph import Rules, Step
 from headwork.mistakes.operations import FLOATS
@@ -19,6 +19,7 @@ ADVICE = {
     "transposed": "Rows and columns look exchanged.",
     "early-rounding": "This looks rounded on the way: keep two more decimals until the end.",
 }
+WHOLE = 2.0**52  # from here on float64 has no places after the point
 FEWEST_ENTRIES = 3  # in a smaller answer "all right but one" says nothing
 
 
@@ -82,5 +83,6 @@ def half_up(matrix: Floats, places: int) -> Floats:
     """Rounded as at school: halves away from zero. float64 noise just below a half counts as the half."""
     unit = 10.0**places
     return [
-        [copysign(floor(abs(x) * unit + 0.5 + 1e-9) / unit, x) if isfinite(x) else x for x in row] for row in matrix
+        [copysign(floor(abs(x) * unit + 0.5 + 1e-9) / unit, x) if abs(x) < WHOLE / unit else x for x in row]
+        for row in matrix
     ]

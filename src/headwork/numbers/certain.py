@@ -17,7 +17,7 @@ from headwork.numbers.enclosure import FLOAT_DOUBT, Encloser, Interval, enclose,
 from headwork.numbers.expsum import ONE, ZERO
 from headwork.numbers.quick import quick_value
 
-DOUBLINGS = 5  # up to 96·2⁴ = 1,536 bits; what is still about 0 then is 0
+DOUBLINGS = 4  # up to 192·2³ = 1,536 bits; what is still about 0 then is 0
 LOST = 1e-300  # what underflow may have lost
 Near = tuple[float, float]  # a float64 and how far off it may be
 
@@ -86,7 +86,7 @@ class Certain:
         return Certain, (self.rule, *self.inputs)
 
     def enclosers(self) -> Iterator[Encloser]:
-        """As precise as it takes; from the fifth time on an interval around 0 is 0 itself."""
+        """As precise as it takes; from the fourth time on an interval around 0 is 0 itself."""
         for doubling in count(1):
             yield self.enclosed if doubling < DOUBLINGS and not self._nothing else self._taken
 

@@ -36,6 +36,8 @@ from headwork.numbers.expsum import (
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real, Surd
 
+MOST_PRODUCTS = 2000  # a common denominator that takes more is not made: more bits are cheaper
+
 
 class Closed:
     """Σ N/D over distinct D: what a softmax leaves behind. Never a plain number.
@@ -44,11 +46,12 @@ class Closed:
     1/(1 + e^(-1))
     """
 
-    __slots__ = ("_intervals", "_sharper", "_together", "parts")
+    __slots__ = ("_intervals", "_sharper", "_together", "parts", "terms")
     parts: Fractions
 
     def __init__(self, parts: Fractions) -> None:
         self.parts = parts
+        self.terms: int | None = None  # how many, once they were counted: see `functions`
         self._intervals: dict[int, Interval] = {}  # by their bits: digits and what is made of it ask again and again
         self._sharper: Closed | None = None  # the same number in forms that need fewer bits, once they were asked for
         self._together: Closed | None = None
@@ -110,7 +113,7 @@ class Closed:
         sharper = self._sharper = self._sharper or Closed(cancelled(self.parts))
         for _ in range(3):
             yield sharper.enclosed
-        if self._together is None and (together := over_one(self.parts)):
+        if self._together is None and (together := over_one(self.parts, MOST_PRODUCTS)):
             self._together = Closed(together)
         for _ in count() if self._together else range(4):
             yield (self._together or sharper).enclosed
@@ -165,7 +168,7 @@ def quotient(above: Exact, below: Exact) -> Exact | None:
     """
     if not isinstance(below, Closed):
         return above / below
-    together = over_one(below.parts)
+    together = over_one(below.parts, MOST_PRODUCTS)
     if together is None:
         return None
     ((under, divisor),) = together.items()

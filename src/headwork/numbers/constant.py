@@ -2,7 +2,8 @@
 
 A plain number stays what it is when every exponent is multiplied by the same t, for e^(ts) obeys the same laws as eˢ.
 So two values of t, in float64, tell almost every sum at once that it is none: t = 0, where every exponential is 1,
-and t = ∞, where only e⁰ is left. What still looks like a plain number is brought over one denominator.
+and t = ∞, where only e⁰ is left. What still looks like a plain number is looked at in intervals, and then brought over
+one denominator, which takes long where there is much to multiply.
 """
 
 from collections.abc import Iterable
@@ -10,10 +11,25 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 
-from headwork.numbers.enclosure import near, sign
-from headwork.numbers.expsum import ZERO, Denominator, Factor, Fractions, apart, expanded, over_one, ratio
+from headwork.numbers.enclosure import enclose, near, precision, sign
+from headwork.numbers.expsum import (
+    ZERO,
+    Denominator,
+    Factor,
+    Fractions,
+    apart,
+    bits,
+    enclose_fractions,
+    expanded,
+    over_one,
+    ratio,
+    stretched,
+)
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real
+
+PRECISIONS = (256, 1024)  # bits
+MOST_PRODUCTS = 50_000  # a common denominator that takes more is not made
 
 
 def constant(fractions: Fractions) -> Real | None:
@@ -24,6 +40,8 @@ def constant(fractions: Fractions) -> Real | None:
     except ArithmeticError:  # too large or too small for float64
         if not _rises(fractions) and _exactly(fractions, far=False) != _exactly(fractions, far=True):
             return None
+    if any(_surely_moves(fractions, precise) for precise in PRECISIONS):
+        return None
     pieces = apart(fractions)
     if len(pieces) > 1 and (known := _constants(pieces)) is not None:
         return known
@@ -42,7 +60,7 @@ def _constants(pieces: Iterable[Fractions]) -> Real | None:
 
 
 def _over_one(fractions: Fractions) -> Real | None:
-    together = over_one(fractions)
+    together = over_one(fractions, MOST_PRODUCTS)
     if together is None:
         return None
     ((below, above),) = together.items()
@@ -70,6 +88,17 @@ def _moves(fractions: Fractions) -> bool:
     spread = max(abs(near(s)[0]) for below, above in fractions.items() for s in chain(above, *map(dict, _sums(below))))
     between, doubt = quick_fractions(fractions, 1 / spread)
     return abs(level - between) > level_doubt + doubt
+
+
+def _surely_moves(fractions: Fractions, precise: int) -> bool:
+    """Whether intervals of so many bits see the sum change, from t = 0 to where no exponent is larger than about 1."""
+    from mpmath import iv
+
+    longest = max(bits(s) for below, above in fractions.items() for s in chain(above, *map(dict, _sums(below))))
+    level = _exactly(fractions, far=False)
+    with precision(iv, precise):
+        difference = enclose_fractions(stretched(fractions, Fraction(1, 1 << longest)), iv) - enclose(level, iv)
+    return 0 not in difference
 
 
 def _sums(below: Denominator) -> list[Factor]:

@@ -4,15 +4,18 @@ Halves are rounded away from zero, as at school: 0.125 is 0.13.
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, inf
+from typing import Any
 
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
-from headwork.numbers.enclosure import FIRST_BITS, Interval, exponential, precision, settled, sign
+from headwork.numbers.enclosure import Interval, exponential, precision, settled, sign
 from headwork.numbers.quick import quick_integer, quick_power
 from headwork.numbers.surd import Surd
 
 HALF = Fraction(1, 2)
+SPARE_BITS = 64  # beyond what the digits themselves take
 LONGEST = 4000  # binary digits of a number that is written out, on either side of the point
 
 
@@ -100,6 +103,16 @@ def _power_of_ten(interval: Interval) -> int | None:
     return floor(ends[0]) if ends is not None and ends[1] - ends[0] < HALF else None
 
 
+def about(number: Surd | Closed | Certain, least: int) -> bool:
+    """Whether its size may be `least` or more: never said of half as much, and never denied of what is. Whether a
+    number is 0 or very small need not be known for it."""
+    return settled(number, lambda interval: _may_reach(abs(interval), least))
+
+
+def _may_reach(size: Interval, least: int) -> bool | None:
+    return False if size.b < least else True if 2 * size.a >= least else None
+
+
 def exact_decimal(number: AnyNumber, places: int) -> str | None:
     """The number written out in full when at most `places` decimals do it, else None.
 
@@ -112,20 +125,22 @@ def exact_decimal(number: AnyNumber, places: int) -> str | None:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def to_float(number: AnyNumber) -> float:
-    """A float64 next to it."""
-    if isinstance(number, Fraction):
-        return float(number)
-    return settled(number, _float)
+def to_float(number: AnyNumber, faint: float = 0.0) -> float:
+    """A float64 next to it; ∞ where it is too large for one, 0 where it is nearer to 0 than `faint`."""
+    return _within_range(number) if isinstance(number, Fraction) else settled(number, lambda x: _float(x, faint))
 
 
-def _float(interval: Interval) -> float | None:
-    if not interval.delta <= abs(interval) * 2.0**-60:
-        return None
+def _float(interval: Interval, faint: float) -> float | None:
+    if abs(interval).b < faint:
+        return 0.0
+    return _within_range(interval.mid) if interval.delta <= abs(interval) * 2.0**-60 else None
+
+
+def _within_range(number: Any) -> float:
     try:
-        return float(interval.mid)
+        return float(number)
     except OverflowError:
-        return inf if interval.mid > 0 else -inf
+        return inf if number > 0 else -inf
 
 
 def _nearest_integer(number: AnyNumber, places: int, power: int | None = None) -> int:
@@ -139,7 +154,7 @@ def _nearest_integer(number: AnyNumber, places: int, power: int | None = None) -
     def question(interval: Interval) -> int | None:
         iv = interval.ctx
         with precision(iv, iv.prec + places.bit_length()):
-            ends = _ends(interval * exponential(places * iv.log(10), iv))
+            ends = _ends(interval * _ten_to(places, iv.prec))
         if ends is None:
             return None
         low, high = (_away_from_zero(end) for end in ends)
@@ -148,10 +163,17 @@ def _nearest_integer(number: AnyNumber, places: int, power: int | None = None) -
             return high if above > 0 else low
         return low if low == high else None
 
-    if not number:
-        return 0
-    digits = places + (_power(number) if power is None else power)
-    return settled(number, question, FIRST_BITS + max(0, 10 * digits // 3))
+    if power is None:
+        power = quick_power(number) or 0
+    return settled(number, question, SPARE_BITS + 10 * max(0, places + power) // 3)
+
+
+@lru_cache(maxsize=256)
+def _ten_to(places: int, bits: int) -> Interval:
+    from mpmath import iv
+
+    assert iv.prec == bits, "bits are there to tell the intervals apart"
+    return exponential(places * iv.log(10), iv)
 
 
 def _away_from_zero(number: Fraction) -> int:

@@ -22,7 +22,7 @@ N = TypeVar("N", bound="AnyNumber")
 Interval = Any  # mpmath's ivmpf: mpmath ships no types
 Encloser = Callable[[Any], Interval]  # from mpmath's interval context, set to a precision, to an interval
 
-FIRST_BITS = 96
+FIRST_BITS = 192
 FLOAT_DOUBT = 2.0**-45  # 2⁸ roundings of 2⁻⁵³: what a term in float64 is charged for its own
 
 
@@ -34,8 +34,9 @@ def settled(number: Surd | Closed | Certain, question: Callable[[Interval], T | 
     """
     from mpmath import iv  # loaded only when something irrational has to be evaluated
 
-    for doubling, enclose_number in zip(count(), enclosers(number)):
-        with precision(iv, bits << doubling):
+    first = (-(-bits // FIRST_BITS) - 1).bit_length()  # the same precisions for all, for which intervals are kept
+    for doubling, enclose_number in zip(count(first), enclosers(number)):
+        with precision(iv, FIRST_BITS << doubling):
             answer = question(enclose_number(iv))
         if answer is not None:
             return answer
@@ -59,12 +60,15 @@ def enclosers(number: Surd | Closed | Certain) -> Iterable[Encloser]:
 
 
 def enclose(number: Real, iv: Any) -> Interval:
-    """An interval around a rational or a sum of roots."""
-    if isinstance(number, Fraction):
-        return iv.mpf(number.numerator) / number.denominator
+    """An interval around a rational or a sum of roots, in whole numbers: one interval for all is faster than many."""
     from mpmath.libmp import from_man_exp
 
-    low = high = 0  # in whole numbers, units of 2^−bits: one interval for all terms is faster than one for each
+    if isinstance(number, Fraction):
+        above, below = number.numerator, number.denominator
+        bits = max(0, iv.prec + below.bit_length() - above.bit_length() + 2)  # after the point
+        whole, rest = divmod(above << bits, below)
+        return iv.make_mpf((from_man_exp(whole, -bits), from_man_exp(whole + 1 if rest else whole, -bits)))
+    low = high = 0  # in units of 2^−bits
     for radicand, coefficient in number.terms.items():
         above, below = coefficient.numerator, coefficient.denominator
         ends = above * _root(radicand, iv.prec) // below, above * (_root(radicand, iv.prec) + 1) // below

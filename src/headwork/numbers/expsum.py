@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from headwork.numbers.enclosure import Interval, enclose, exponential, largest, near, precision
+from headwork.numbers.enclosure import FLOAT_DOUBT, Interval, enclose, exponential, largest, near, precision
 from headwork.numbers.surd import Real
 
 ExpSum = Mapping[Real, Real]  # exponent → coefficient
@@ -23,7 +23,6 @@ Fractions = Mapping[Denominator, ExpSum]  # Σ N/D
 ZERO, ONE = Fraction(0), Fraction(1)
 UNIT: Denominator = frozenset()  # the denominator 1
 
-MOST_PRODUCTS = 20_000  # a common denominator that takes more is not made
 MOST_ROUNDS = 8  # of taking out exponentials that cancel
 SPARE_BITS = 64  # below the last one that counts
 
@@ -70,21 +69,32 @@ def ratio(above: ExpSum, below: Denominator) -> Real | None:
     if not above:
         return ZERO
     terms = expanded(below)
-    if len(above) != len(terms):
+    if above.keys() != terms.keys():
         return None
-    found: Real | None = None
-    for exponent, coefficient in terms.items():
-        if exponent not in above:
-            return None
-        here = above[exponent] / coefficient
-        if found is not None and here != found:
-            return None
-        found = here
-    return found
+    first = above[ZERO], terms[ZERO]
+    if not all(_proportional(first, (above[exponent], terms[exponent])) for exponent in terms):
+        return None
+    return first[0] / first[1]
 
 
-def over_one(fractions: Fractions) -> Fractions | None:
-    """The same sum over one denominator, with every factor in its highest power; None where that is too long."""
+def _proportional(one: tuple[Real, Real], other: tuple[Real, Real]) -> bool:
+    """Whether a/b = c/d, as far as float64 tells, and then crosswise: a sum of many roots takes long to divide by."""
+    (a, b), (c, d) = one, other
+    try:
+        (left, left_doubt), (right, right_doubt) = _near_product(a, d), _near_product(c, b)
+    except OverflowError:
+        left = right = left_doubt = right_doubt = 0.0
+    return not abs(left - right) > left_doubt + right_doubt and a * d == c * b  # of ∞ float64 tells nothing
+
+
+def _near_product(a: Real, b: Real) -> tuple[float, float]:
+    (x, doubt_x), (y, doubt_y) = near(a), near(b)
+    return x * y, abs(x) * doubt_y + abs(y) * doubt_x + doubt_x * doubt_y + abs(x * y) * FLOAT_DOUBT + 1e-300
+
+
+def over_one(fractions: Fractions, most: int) -> Fractions | None:
+    """The same sum over one denominator, with every factor in its highest power; None where that takes more than
+    so many products."""
     powers: Counter[Factor] = Counter()
     for denominator in fractions:
         powers |= Counter(dict(denominator))
@@ -95,7 +105,8 @@ def over_one(fractions: Fractions) -> Fractions | None:
         raised = numerator
         for factor, power in missing.items():
             for _ in range(power):
-                if len(raised) * len(factor) > MOST_PRODUCTS:
+                most -= len(raised) * len(factor)
+                if most < 0:
                     return None
                 raised = product(raised, dict(factor))
         accumulate(above, raised.items())
@@ -113,6 +124,16 @@ def apart(fractions: Fractions) -> list[dict[Denominator, ExpSum]]:
             together |= group[1]
         groups.append((factors, together))
     return [together for _, together in groups]
+
+
+def stretched(fractions: Fractions, by: Fraction) -> Fractions:
+    """The sum with every exponent multiplied by a positive number."""
+    return {
+        frozenset((frozenset((s * by, c) for s, c in factor), power) for factor, power in below): {
+            s * by: c for s, c in above.items()
+        }
+        for below, above in fractions.items()
+    }
 
 
 def cancelled(fractions: Fractions) -> Fractions:
@@ -149,7 +170,7 @@ def enclose_fractions(fractions: Fractions, iv: Any) -> Interval:
         scaled += share
     if not top:
         return scaled
-    with precision(iv, iv.prec + _bits(top)):  # so that e^top is as certain as the rest, however far from 0 top is
+    with precision(iv, iv.prec + bits(top)):  # so that e^top is as certain as the rest, however far from 0 top is
         largest_power = exponential(enclose(top, iv), iv)
     return scaled * largest_power
 
@@ -186,8 +207,8 @@ def _exponential(exponent: Real, bits: int) -> Interval:
     return iv.mpf([0, ldexp(1, lowest)]) if far else iv.exp(enclose(exponent, iv))
 
 
-def _bits(number: Real) -> int:
+def bits(number: Real) -> int:
     """About how many binary digits stand before the point."""
     if isinstance(number, Fraction):
         return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
-    return max(_bits(c) + r.bit_length() for r, c in number.terms.items())
+    return max(bits(c) + r.bit_length() for r, c in number.terms.items())

@@ -13,6 +13,8 @@ from headwork.numbers.surd import Real, Surd, root
 
 LARGEST_RADICAND = 10**15  # the largest whole number that is searched for squares
 MOST_TERMS = 60  # of a closed form: more than anybody reads
+MOST_ROOTS = 4  # of a divisor: each may double the terms of what it divides
+LONG = 256  # bits of a fraction that count as one term more
 MOST_BITS = 1024  # of a fraction's denominator: about 300 digits
 TWELFTHS: dict[Fraction | int, Real] = {  # the cosines of twelfths of a half turn
     0: ONE,
@@ -48,10 +50,17 @@ def _shortened(number: Fraction) -> AnyNumber:
 
 
 def _terms(number: AnyNumber) -> int:
-    """How many terms its closed form has."""
+    """How many terms its closed form has, those of exponents and coefficients too; long numbers count for more."""
     if isinstance(number, Closed):
-        return sum(map(len, number.parts.values()))
-    return len(number.terms) if isinstance(number, Surd) else 1
+        if number.terms is None:
+            each = (max(_terms(s), _terms(c)) for above in number.parts.values() for s, c in above.items())
+            number.terms = sum(each)
+        return number.terms
+    if isinstance(number, Surd):
+        return sum(map(_terms, number.terms.values()))
+    if isinstance(number, Fraction):
+        return 1 + (number.numerator.bit_length() + number.denominator.bit_length()) // LONG
+    return 1
 
 
 def total(numbers: Iterable[AnyNumber]) -> AnyNumber:
@@ -74,10 +83,17 @@ def quotient(above: AnyNumber, below: AnyNumber) -> AnyNumber:
         if above:
             raise HeadworkError("a number that is not 0 cannot be divided by 0")
         return ZERO
-    if isinstance(above, Certain) or isinstance(below, Certain):
+    if isinstance(above, Certain) or isinstance(below, Certain) or _of_many_roots(below):
         return Certain("quotient", above, below)
     exact = closed.quotient(above, below)
     return Certain("quotient", above, below) if exact is None else exact
+
+
+def _of_many_roots(divisor: Real | Closed) -> bool:
+    """Whether a coefficient is a sum of so many roots that dividing by it, conjugate after conjugate, has no end."""
+    sums = divisor.parts.values() if isinstance(divisor, Closed) else [{ZERO: divisor}]
+    each = (coefficient for terms in sums for coefficient in terms.values())
+    return any(isinstance(x, Surd) and len(x.terms) > MOST_ROOTS for x in each)
 
 
 def power_of_e(exponent: AnyNumber | None) -> AnyNumber:

@@ -17,6 +17,7 @@ from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, 
 
 Floats = Sequence[Sequence[float]]
 CLOSE = 2.0**-40  # of a number
+FAINT = 2.0**-200  # about 1e-60: what is nearer to 0 is not worked out further
 LARGEST_EXPONENT = 709.0  # beyond it e^s is no float64
 
 
@@ -36,10 +37,10 @@ def _near(number: AnyNumber) -> float:
         try:
             value, error = number.quick()
         except OverflowError:
-            return to_float(number)
+            return to_float(number, FAINT)
         if error <= abs(value) * CLOSE:
             return value
-    return to_float(number)
+    return to_float(number, FAINT)
 
 
 def flat(matrix: Floats) -> list[float]:

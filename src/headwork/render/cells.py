@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeGuard
 
 from headwork.maths import Above, Gap, Grid, Holds, Maths, Number, Row, Sign, number
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
-from headwork.numbers.digits import decimal, exact_decimal, leading_digits, scientific, significant
+from headwork.numbers.digits import about, decimal, exact_decimal, leading_digits, scientific, significant
 from headwork.numbers.enclosure import sign
 from headwork.numbers.text import length, written
 from headwork.readings.exact import Entry, Hidden, Matrix
@@ -56,12 +57,12 @@ def _cell(entry: AnyNumber, style: Style) -> tuple[Maths, bool]:
         return number(short), True
     if (_short_fraction(entry) and not style.always) or (style.exact and length(entry) <= LONGEST_FORM):
         return written(entry), True
-    if _rises(entry) and leading_digits(entry, FIGURES)[1] >= FIGURES_FROM:
+    if _rises(entry) and about(entry, 10 ** (FIGURES_FROM - 1)) and leading_digits(entry, FIGURES)[1] >= FIGURES_FROM:
         return figures(entry, FIGURES), False
     return number(decimal(entry, style.places)), False
 
 
-def _rises(entry: AnyNumber) -> bool:
+def _rises(entry: AnyNumber) -> TypeGuard[Closed | Certain]:
     """Whether a positive power of e stands in it, or may, which may have more digits than a page."""
     if isinstance(entry, Certain):
         try:
