@@ -101,3 +101,19 @@ def test_what_a_build_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         build.interpreter(build.TARGETS[0])
     with pytest.raises(SystemExit, match=r"cp312-abi3 needs Python 3\.12 or a later one"):
         build.interpreter(build.TARGETS[1])
+
+
+def test_a_name_that_leads_to_no_python_is_no_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As pyenv leaves for the versions that are installed but not chosen."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    place = try_out.Place("3.12")
+    for code, found in ((127, None), (0, str(tmp_path / "python3.12"))):
+        (tmp_path / "python3.12").write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / "python3.12").chmod(0o755)
+        assert try_out.python_of(place) == found
+
+
+def test_the_suite_that_is_run_in_a_place_exists() -> None:
+    assert all((ROOT / name).is_file() for name in try_out.SUITE)
+    written = "".join((ROOT / name).read_text("utf-8") for name in try_out.SUITE)
+    assert all(f"def {name}(" in written for name in try_out.TOO_LONG)
