@@ -30,7 +30,8 @@ SPARE_BITS = 64  # below the last one that counts
 
 def accumulate(total: dict[Real, Real], terms: Iterable[tuple[Real, Real]]) -> None:
     for exponent, coefficient in terms:
-        summed = total.get(exponent, ZERO) + coefficient
+        before = total.get(exponent)
+        summed = coefficient if before is None else before + coefficient
         if summed:
             total[exponent] = summed
         else:
@@ -76,7 +77,7 @@ def ratio(above: ExpSum, below: Denominator) -> Real | None:
     for exponent, coefficient in terms.items():
         if exponent not in above:
             return None
-        here = above[exponent] / coefficient
+        here = above[exponent] if coefficient is ONE else above[exponent] / coefficient
         if found is not None and here != found:
             return None
         found = here

@@ -7,7 +7,6 @@ them the same request gives the same answer, only later.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,12 +23,12 @@ from headwork.web.pointing import entry
 from headwork.web.practice import marked, practice, practised
 from headwork.web.resizing import laid, resized
 from headwork.web.switching import switched
-from headwork.web.tables import CellErrors, Table, matrices, sheet_of, table_of
+from headwork.web.tables import CellErrors, Table, frame, renumbered, sheet_of, table_of
 from headwork.web.whatif import mistakes, what_if
 
 LONGEST = 2_000_000  # characters of a request
 KEPT = 4  # pages
-_pages: OrderedDict[str, Page] = OrderedDict()
+_pages: list[Page] = []  # the one that was asked about last comes last
 _markers: dict[str, Marker] = {}
 
 
@@ -73,21 +72,22 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
 def page_of(request: Mapping[str, Any]) -> Page:
     """The page of the sheet that a request carries: a kept one, or worked now."""
     table, exact = request.get("table"), bool(request.get("exact"))
-    key = _key(table, exact)
-    if key not in _pages:
-        _keep(key, Page(table, exact=exact))  # type: ignore[arg-type]  # whatever it is, it is checked
-    _pages.move_to_end(key)
-    return _pages[key]
+    page = _taken(table, exact) or Page(table, exact=exact)  # type: ignore[arg-type]  # whatever it is, it is checked
+    _keep(page)
+    return page
 
 
-def _key(table: Any, exact: bool) -> str:
-    return json.dumps([table, exact], sort_keys=True)
+def _taken(table: Any, exact: bool) -> Page | None:
+    """The page that is kept of a table; it is kept no longer."""
+    for place, page in enumerate(_pages):
+        if page.exact == exact and page.table == table:
+            return _pages.pop(place)
+    return None
 
 
-def _keep(key: str, page: Page) -> None:
-    _pages[key] = page
-    while len(_pages) > KEPT:
-        _pages.popitem(last=False)
+def _keep(page: Page) -> None:
+    _pages.append(page)
+    del _pages[:-KEPT]
 
 
 def _sheets(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,25 +123,14 @@ def _show(request: Mapping[str, Any]) -> dict[str, Any]:
 def _edit(request: Mapping[str, Any]) -> dict[str, Any]:
     """The same sheet with other numbers: what changes on the page of the sheet that it was; else everything."""
     table, was, exact = request["table"], request.get("was"), bool(request.get("exact"))
-    sheet = sheet_of(table)  # cells that are no numbers leave the page as it is
-    if not isinstance(was, dict) or _frame(table) != _frame(was):
+    if not isinstance(was, dict) or frame(table) != frame(was):
         return shown(table, request)
     page = page_of({"table": was, "exact": exact})
-    del _pages[_key(was, exact)]  # what an error leaves half done is not kept
+    sheet = renumbered(page.sheet, table, was)  # cells that are no numbers leave the page as it is
+    _taken(was, exact)  # what an error leaves half done is not kept
     changed = page.edited(table, sheet)
-    _keep(_key(table, exact), page)
+    _keep(page)
     return changed
-
-
-def _frame(table: Table) -> str:
-    """The table without its numbers: what must be the same for an edit to be one."""
-    problems = table.get("problem")
-    if not isinstance(problems, list) or not all(isinstance(p, dict) for p in problems):
-        raise HeadworkError("this is no sheet; open one of the list, or a .toml file")
-    shapes = [[place, [len(row) for row in rows]] for place, rows in matrices(problems)]
-    rest = [{key: value for key, value in problem.items() if key not in ("given", "part")} for problem in problems]
-    parts = [[{k: v for k, v in part.items() if k != "given"} for part in problem["part"]] for problem in problems]
-    return json.dumps([table.get("title"), shapes, rest, parts], sort_keys=True)
 
 
 def _entry(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +162,7 @@ def _practice(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mark(request: Mapping[str, Any]) -> dict[str, Any]:
     page, every = page_of(request), bool(request.get("every"))
-    key = _key(request["table"], every)
+    key = json.dumps([request["table"], every], sort_keys=True)
     if key not in _markers:
         _markers.clear()  # one at a time is practised
         _markers[key] = Marker(practised(page, every))
