@@ -84,7 +84,7 @@ export function inWorker() {
   }
 
   // Python has not worked what the site has prepared; told of it in time, it knows what an edit changes.
-  const tell = (table) => queue({ do: "show", table }, STARTING);
+  const tell = (table) => queue({ do: "know", table }, STARTING);
 
   function queue(request, patience = PATIENCE) {
     return new Promise((resolve) => {
