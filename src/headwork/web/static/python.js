@@ -57,6 +57,7 @@ export function inWorker() {
   // What was being answered is stopped; what was asked after it is asked again.
   function restart(message) {
     clearTimeout(timer);
+    worker.onmessage = worker.onerror = null; // what it may have said last is no answer to what is asked next
     worker.terminate();
     waiting.shift()?.resolve({ error: { message, stopped: true } });
     begin();
