@@ -3,23 +3,21 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
-from functools import cached_property
 
 from headwork import working as w
 from headwork.build import build
 from headwork.errors import HeadworkError
 from headwork.formulas import cut, formula_named
-from headwork.graph import Block, Step, needed
+from headwork.graph import Step, needed
 from headwork.numbers.certain import Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import rounded
-from headwork.ops import DivideBy, Given, MatMul, Rows, Split, Stack, Sums, Transpose
+from headwork.ops import Given, MatMul, Rows, Split, Stack, Sums, Transpose
 from headwork.readings.entries import origin
 from headwork.readings.exact import Matrix
 from headwork.sheets.ready import Found, Ready, unseen
 from headwork.sheets.sheet import NUMBERS, Part, Problem
 
-MANY_BLOCKS = 1 << 30  # after all of them
 WHOLE = -1  # in a set of wanted rows: all of them
 FEWEST_DRAWN = 4  # steps that make a picture worth its room
 
@@ -47,12 +45,8 @@ class Solver:
             raise HeadworkError(f"{where}{error}") from None
         return w.PartWorking(part, tuple(lines), steps, tuple(self.answers if steps else lines))
 
-    @cached_property
-    def order(self) -> dict[Step, tuple[int, int]]:
-        return {step: (_block(step), i) for i, step in enumerate(needed(self.ready.ends, {}))}
-
     def in_page_order(self, steps: Iterable[Step]) -> list[Step]:
-        return sorted(steps, key=self.order.__getitem__)
+        return sorted(steps, key=self.ready.order.__getitem__)
 
     def in_sheet_order(self) -> list[Step]:
         """What is given as the sheet gives it, then what follows from its other keys: a mask, angles."""
@@ -75,7 +69,10 @@ class Solver:
         anew = set(self.ready.resting_on(handed.keys() - self.ready.handed.keys()))
         self.shown = {step: rows for step, rows in self.shown.items() if step not in anew}
         asked = self.ready.asked(part)
-        wanted = self.wanted_rows(asked, handed)
+        question = (self.ready.names(part), tuple(part.given))
+        if question not in self.ready.wanted:
+            self.ready.wanted[question] = self.wanted_rows(asked, handed)
+        wanted = self.ready.wanted[question]
         whole = {found.step for found in asked if found.row is None}
         lines: list[w.Line] = []
         for step in self.in_page_order(wanted):
@@ -273,13 +270,6 @@ class Solver:
 
         claims = claim(part.find, self.ready, self.notation, entries=part.entries)
         return [w.Argument(text, proof) for text, proof in claims]
-
-
-def _block(step: Step) -> int:
-    """Block after block, what belongs to none before or after them."""
-    if isinstance(step.head, Block):
-        return step.head + 1
-    return MANY_BLOCKS if isinstance(step.op, DivideBy) and isinstance(step.inputs[0].head, Block) else 0
 
 
 def _row_by_row(step: Step) -> bool:  # whether a row is made of the same row of what it is made of

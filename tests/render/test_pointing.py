@@ -20,12 +20,13 @@ from headwork.numbers.digits import to_float
 from headwork.ops import Divide, Join, MatMul, Softmax
 from headwork.readings.entries import Origin, origin
 from headwork.readings.exact import Entry, Hidden, Matrix, exact
+from headwork.render.arithmetic import arithmetic_display
 from headwork.render.cells import Style, cell
 from headwork.render.save import rendered
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.ready import Ready
 from headwork.sheets.shelf import built_in
-from headwork.working import Equation, Working
+from headwork.working import Equation, Working, arithmetic
 from tests.render.conftest import require
 
 STYLE = Style(2)
@@ -341,3 +342,21 @@ def test_what_is_cut_off_has_a_shadow_at_its_edge(browser: Any, tmp_path: Path) 
         wide.evaluate("box => { box.style.background = 'none' }")
         assert wide.screenshot() != shadowed
         context.close()
+
+
+@pytest.mark.parametrize("name", ["sum-of-one-term", "one-step-of-learning", "growing-cache"])
+def test_no_line_of_arithmetic_stands_there_twice(name: str) -> None:
+    """A sum of one term names where its number stands, and does not write it twice."""
+    attack = Path(__file__).parent.parent / "attacks" / name / "sheet.toml"
+    for problem in solve(load(str(attack) if attack.exists() else name)).problems:
+        style = Style(problem.problem.places)
+        equations = [
+            line for part in problem.parts for line in part.lines if isinstance(line, Equation) and line.worked
+        ]
+        for equation in equations:
+            assert equation.value is not None
+            for i, row in enumerate(equation.value):
+                for j in range(len(row)):
+                    shown = arithmetic_display(arithmetic(equation.origin(i, j), problem.notation), style)
+                    lines = ["".join(map(inline, line.pieces)) for line in shown.lines]
+                    assert len(set(lines)) == len(lines), (equation.role, lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from copy import deepcopy
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.web.ask import answer
 from headwork.web.page import Page
-from headwork.web.tables import sheet_of, table_of
+from headwork.web.tables import renumbered, sheet_of, table_of
 from tests.render.test_pointing import MASKED
 
 TEXTS = ["0", "-3", "1/3", "2.5", "sqrt(2)", "7", "1", "-0.125", "12"]
@@ -29,7 +30,8 @@ SHEETS = {
 def edits(table: dict[str, Any], generator: Random) -> dict[str, Any]:
     """Another number in one entry of what is given."""
     made = deepcopy(table)
-    given = [rows for problem in made["problem"] for rows in problem["given"].values()]
+    owners = [owner for problem in made["problem"] for owner in (problem, *problem["part"])]
+    given = [rows for owner in owners for rows in owner["given"].values()]
     rows = generator.choice(given)
     row = generator.choice(rows)
     row[generator.randrange(len(row))] = generator.choice(TEXTS)
@@ -42,15 +44,33 @@ def test_an_edited_page_is_the_page_made_anew(name: str) -> None:
     table = table_of(SHEETS[name])
     page = Page(table)
     for _ in range(6):
-        table = edits(table, generator)
-        page.edited(table, sheet_of(table))
+        was, table = table, edits(table, generator)
+        assert renumbered(page.sheet, table, was) == sheet_of(table)
+        before = [piece.html for piece in page.pieces]
+        sent = page.edited(table, sheet_of(table))
         anew = Page(table)
         assert [piece.html for piece in page.pieces] == [piece.html for piece in anew.pieces]
         assert page.html() == anew.html()
+        assert patched(before, sent) == [piece.html for piece in anew.pieces]
 
 
 # What an edit can change alone: an entry, a heat map, a note. The page finds them by the same three names.
 PLACE = re.compile(r'(<(mtd|figure|p)(?: class="(?:heat|note)"|[^>]*id=[^>]*)>)(.*?)</\2>', re.DOTALL)
+
+
+def patched(lines: list[str], sent: dict[str, Any]) -> list[str]:
+    """The lines as a reader sees them who put in what was sent."""
+    made = list(lines)
+    for number, html in sent["blocks"].items():
+        made[number] = html
+    for number in {block for block, _, _ in sent["cells"]}:
+        made[number] = put(made[number], {place: text for block, place, text in sent["cells"] if block == number})
+    return made
+
+
+def put(html: str, texts: dict[int, str]) -> str:
+    places = count()
+    return PLACE.sub(lambda found: f"{found[1]}{texts.get(next(places), found[3])}</{found[2]}>", html)
 
 
 def test_what_is_sent_is_what_changed() -> None:

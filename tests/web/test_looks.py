@@ -64,3 +64,29 @@ def test_print_has_the_page_and_nothing_of_the_bench(opened: Opened) -> None:
     page.emulate_media(media="print")
     assert page.locator("nav").is_hidden()
     assert page.locator(".block").first.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_role_has_one_colour_wherever_it_stands(opened: Opened, scheme: str) -> None:
+    """Queries, keys, values, weights and the output: in the grid, the equation, the figure and the arithmetic."""
+    page = opened(color_scheme=scheme)
+    problem = page.locator('.problem[data-problem="1"]')
+    colour = "one => getComputedStyle(one).color"
+    stroke = "one => getComputedStyle(one.querySelector('rect') ?? one).stroke"
+    found = {}
+    for name in ("Q", "K", "V"):
+        grid = problem.locator(f'table[data-role="W_{name}"][data-head="0"] input').first.evaluate(colour)
+        equation = problem.locator(f'.block[data-step="{name}"][data-head="0"] mtable').last.evaluate(colour)
+        box = problem.locator(f'figure [data-role="{name}"][data-head="0"]').first.evaluate(stroke)
+        assert grid == equation == box, name
+        found[name] = grid
+    for name in ("weights", "head_output"):
+        equation = problem.locator(f'.block[data-step="{name}"][data-head="0"] mtable').last.evaluate(colour)
+        box = problem.locator(f'figure [data-role="{name}"][data-head="0"]').first.evaluate(stroke)
+        assert equation == box, name
+        found[name] = equation
+    assert len(set(found.values())) == 5
+    problem.locator('.block[data-step="head_output"][data-head="0"] mtd.pointable').first.hover()
+    until(lambda: page.locator("#panel .role-weights").count() > 0, True)
+    assert page.locator("#panel .role-weights").first.evaluate(colour) == found["weights"]
+    assert page.locator("#panel .role-v").first.evaluate(colour) == found["V"]

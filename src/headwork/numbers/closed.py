@@ -46,13 +46,14 @@ class Closed:
     1/(1 + e^(-1))
     """
 
-    __slots__ = ("_intervals", "_sharper", "_together", "parts", "terms")
+    __slots__ = ("_intervals", "_quick", "_sharper", "_together", "parts", "terms")
     parts: Fractions
 
     def __init__(self, parts: Fractions) -> None:
         self.parts = parts
         self.terms: int | None = None  # how many, once they were counted: see `functions`
         self._intervals: dict[int, Interval] = {}  # by their bits: digits and what is made of it ask again and again
+        self._quick: tuple[float, float] | None = None
         self._sharper: Closed | None = None  # the same number in forms that need fewer bits, once they were asked for
         self._together: Closed | None = None
 
@@ -61,7 +62,7 @@ class Closed:
             return NotImplemented
         if not isinstance(other, Closed):  # the sum is no plain number either
             unit = dict(self.parts.get(UNIT, {}))
-            accumulate(unit, [(ZERO, other)])  # type: ignore[list-item]  # an int adds up to a Fraction
+            accumulate(unit, [(ZERO, ZERO + other)])  # an int becomes a Fraction
             others = {D: N for D, N in self.parts.items() if D != UNIT}
             return Closed({**others, UNIT: unit} if unit else others)
         total = {below: dict(above) for below, above in self.parts.items()}
@@ -126,7 +127,9 @@ class Closed:
 
     def quick(self) -> tuple[float, float]:
         """A float64 and how far off it may be; OverflowError where there is none."""
-        return quick_fractions(self.parts)
+        if self._quick is None:
+            self._quick = quick_fractions(self.parts)
+        return self._quick
 
     def __repr__(self) -> str:
         from headwork.numbers.text import text
@@ -147,10 +150,11 @@ def softmax(exponents: Sequence[Real | None]) -> list[Exact]:
     if not visible:
         return [ZERO] * len(exponents)
     top = largest(visible)
+    shifted = [None if s is None else s - top for s in exponents]
     below: dict[Real, Real] = {}
-    accumulate(below, ((s - top, ONE) for s in visible))
+    accumulate(below, ((s, ONE) for s in shifted if s is not None))
     denominator = one_factor(below)
-    return [ZERO if s is None else _simplest({denominator: {s - top: ONE}}) for s in exponents]
+    return [ZERO if s is None else _simplest({denominator: {s: ONE}}) for s in shifted]
 
 
 def power_of_e(exponent: Real | None) -> Exact:
@@ -210,12 +214,14 @@ def dot(row: Sequence[Exact], column: Sequence[Exact]) -> Exact:
             _gather(total, b, a)
         else:
             plain = plain + a * b
-    return _simplest(total) + rest + plain if total or rest else plain
+    if total:
+        rest = _simplest(total) + rest if rest else _simplest(total)
+    return rest + plain if rest and plain else rest or plain
 
 
 def _gather(total: dict[Denominator, dict[Real, Real]], number: Closed, factor: Real) -> None:
     for below, above in number.parts.items():
-        accumulate(total.setdefault(below, {}), ((s, c * factor) for s, c in above.items()))
+        accumulate(total.setdefault(below, {}), ((s, factor if c is ONE else c * factor) for s, c in above.items()))
 
 
 def _simplest(parts: Fractions) -> Exact:

@@ -119,9 +119,15 @@ def exact_decimal(number: AnyNumber, places: int) -> str | None:
     >>> exact_decimal(Fraction(5, 2), 2), exact_decimal(Fraction(1, 3), 2)
     ('2.5', None)
     """
-    if not isinstance(number, Fraction) or (number * 10**places).denominator != 1:
+    if type(number) is not Fraction:
         return None
-    text = _with_point(int(number * 10**places), places)
+    above, below = number.as_integer_ratio()
+    if below == 1:
+        return str(above)
+    scaled, rest = divmod(above * 10**places, below)
+    if rest:
+        return None
+    text = _with_point(scaled, places)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

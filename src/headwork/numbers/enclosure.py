@@ -92,8 +92,9 @@ def _root(radicand: int, bits: int) -> int:
 
 def near(number: Real) -> tuple[float, float]:
     """A float64 and how far off it may be; OverflowError where it is too large for one."""
-    if isinstance(number, Fraction):
-        value = number.numerator / number.denominator
+    if not isinstance(number, Surd):
+        above, below = number.as_integer_ratio()
+        value = above / below
         return value, abs(value) * FLOAT_DOUBT + 1e-300  # which stands for what underflow may have lost
     if number.near is None:
         terms = [c.numerator / c.denominator * math.sqrt(r) for r, c in number.terms.items()]

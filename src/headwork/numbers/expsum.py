@@ -29,7 +29,8 @@ SPARE_BITS = 64  # below the last one that counts
 
 def accumulate(total: dict[Real, Real], terms: Iterable[tuple[Real, Real]]) -> None:
     for exponent, coefficient in terms:
-        summed = total.get(exponent, ZERO) + coefficient
+        before = total.get(exponent)
+        summed = coefficient if before is None else before + coefficient
         if summed:
             total[exponent] = summed
         else:
@@ -80,6 +81,8 @@ def ratio(above: ExpSum, below: Denominator) -> Real | None:
 def _proportional(one: tuple[Real, Real], other: tuple[Real, Real]) -> bool:
     """Whether a/b = c/d, as far as float64 tells, and then crosswise: a sum of many roots takes long to divide by."""
     (a, b), (c, d) = one, other
+    if b is d is ONE:
+        return a == c
     try:
         (left, left_doubt), (right, right_doubt) = _near_product(a, d), _near_product(c, b)
     except OverflowError:

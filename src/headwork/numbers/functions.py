@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from math import lcm
 
 from headwork.errors import HeadworkError
 from headwork.numbers import closed
@@ -31,8 +32,7 @@ def dot(row: Sequence[AnyNumber], column: Sequence[AnyNumber]) -> AnyNumber:
     """Σ aᵢ·bᵢ; what would be too long to write down is held by its digits."""
     kinds = {*map(type, row), *map(type, column)}
     if kinds == {Fraction}:
-        each = (a * b for a, b in zip(row, column, strict=True))
-        return _shortened(sum(each, ZERO))  # type: ignore[arg-type]  # products of fractions
+        return _shortened(_rational_dot(row, column))  # type: ignore[arg-type]  # all of them are fractions
     if Certain not in kinds:
         if sum(_terms(a) * _terms(b) for a, b in zip(row, column, strict=True)) > MOST_TERMS:
             return _added([Certain("product", a, b) for a, b in zip(row, column, strict=True) if a and b])
@@ -43,6 +43,13 @@ def dot(row: Sequence[AnyNumber], column: Sequence[AnyNumber]) -> AnyNumber:
     if exact and (plain := closed.dot(*zip(*exact, strict=True))):
         others.append(plain)
     return _added(others)
+
+
+def _rational_dot(row: Sequence[Fraction], column: Sequence[Fraction]) -> Fraction:
+    """Over one denominator, in whole numbers: a `Fraction` for every product and sum takes many times as long."""
+    pairs = [(*a.as_integer_ratio(), *b.as_integer_ratio()) for a, b in zip(row, column, strict=True)]
+    below = lcm(*(a_below * b_below for _, a_below, _, b_below in pairs))
+    return Fraction(sum(a * b * (below // (a_below * b_below)) for a, a_below, b, b_below in pairs), below)
 
 
 def _shortened(number: Fraction) -> AnyNumber:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headwork.numbers.enclosure import FLOAT_DOUBT, near
-from headwork.numbers.expsum import Fractions
+from headwork.numbers.expsum import Factor, Fractions
 from headwork.numbers.surd import Real, Surd
 
 FAINTEST = -700  # e to this is about 1e-304
@@ -58,7 +59,7 @@ def quick_fractions(fractions: Fractions, stretch: float = 1.0) -> tuple[float, 
         top, top_error = _exponentials(above.items(), stretch)
         bottom, bottom_error = 1.0, 0.0
         for factor, power in below:
-            value, doubt = _exponentials(factor, stretch)
+            value, doubt = _factor(factor, stretch)
             if not value > 2 * doubt:
                 raise OverflowError  # never for a softmax, whose largest exponent is 0
             bottom *= value**power
@@ -70,6 +71,11 @@ def quick_fractions(fractions: Fractions, stretch: float = 1.0) -> tuple[float, 
         total += ratio
         error += (top_error + abs(ratio) * bottom_error) / (bottom - bottom_error) + abs(ratio) * FLOAT_DOUBT
     return total, error
+
+
+@lru_cache(maxsize=1024)  # a row of weights has one denominator, and all that is made of them has it too
+def _factor(factor: Factor, stretch: float) -> tuple[float, float]:
+    return _exponentials(factor, stretch)
 
 
 def _exponentials(terms: Iterable[tuple[Real, Real]], stretch: float) -> tuple[float, float]:

@@ -47,16 +47,21 @@ def divisor(by: ops.Root | Real) -> Real:
 
 
 def _matmul(step: Step, left: Matrix, right: Matrix) -> Matrix:
-    if any(isinstance(x, Hidden) for matrix in (left, right) for row in matrix for x in row):
-        raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied")
+    check_seen(step, left, right)
     columns = [*zip(*right, strict=True)]
     return tuple(tuple(dot(row, column) for column in columns) for row in left)  # type: ignore[arg-type]  # no Hidden
+
+
+def check_seen(step: Step, *factors: Matrix) -> None:
+    """Factors of a product have no −∞ in them."""
+    if any(isinstance(x, Hidden) for matrix in factors for row in matrix for x in row):
+        raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied")
 
 
 def _divide(step: Step, scores: Matrix) -> Matrix:
     assert isinstance(step.op, ops.Divide)
     factor = Fraction(1) / divisor(step.op.by)
-    return tuple(tuple(x if isinstance(x, Hidden) else x * factor for x in row) for row in scores)
+    return tuple(tuple(x if isinstance(x, Hidden) else factor * x for x in row) for row in scores)
 
 
 def plus(a: Entry, b: Entry) -> Entry:

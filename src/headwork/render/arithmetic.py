@@ -61,11 +61,13 @@ def _matmul(line: Arithmetic, style: Style) -> Sequence[Aligned]:
 def _divide(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     ((dividend, by),) = line.terms
     over, under = cell(dividend, style)[0], cell(by, Style(exact=True))[0]
-    return [_line("=", m.Ratio(over, under, undone=True))]
+    return [_line(_told((dividend,), style), m.Ratio(over, under, undone=True))]
 
 
 def _add(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     (terms,) = line.terms
+    if len(terms) == 1:  # the number would stand there twice
+        return _moved(line, style)
     lines = [_line(_told(terms, style), m.between(_numbers(terms, line, style), "+"))]
     if any(isinstance(b, Hidden) for b in terms[1:]):
         lines.append(_line("=", m.number("−∞"), "hidden by the mask"))

@@ -1,8 +1,9 @@
 """How one number is printed: whole when it is short, rounded when it is not, and which of the two."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from headwork.maths import Above, Gap, Grid, Holds, Maths, Number, Row, Sign, number
 from headwork.numbers.certain import AnyNumber, Certain
@@ -33,25 +34,40 @@ def cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
     >>> cell(Fraction(1, 70000), Style())
     (Number(text='0.00'), False)
     """
-    if isinstance(entry, Hidden):
-        return number("−∞"), True
-    known = _SHOWN.get((id(entry), style))
-    if known is not None and known[0] is entry:
-        return known[1]
-    if len(_SHOWN) >= MOST_SHOWN:
-        _SHOWN.clear()
-    shown = _cell(entry, style)
-    _SHOWN[id(entry), style] = entry, shown
-    return shown
+    shown = _printed(entry, style, _PRINTED.setdefault(style, {}))
+    return shown.maths, shown.exact
+
+
+class Printed(NamedTuple):
+    """A number as it is printed: whether that is exact, and how many digits stand after its point, if it has one."""
+
+    entry: Entry
+    maths: Maths
+    exact: bool
+    decimals: int | None
 
 
 # A number stands in its own matrix and in every equation that uses it: the same object is set once. Held here, it keeps
 # its id.
-_SHOWN: dict[tuple[int, Style], tuple[AnyNumber, tuple[Maths, bool]]] = {}
-MOST_SHOWN = 5000
+_PRINTED: dict[Style, dict[int, Printed]] = {}
+MOST_PRINTED = 5000
 
 
-def _cell(entry: AnyNumber, style: Style) -> tuple[Maths, bool]:
+def _printed(entry: Entry, style: Style, known: dict[int, Printed]) -> Printed:
+    """`known` is what is known of this style."""
+    found = known.get(id(entry))
+    if found is not None and found.entry is entry:
+        return found
+    if len(known) >= MOST_PRINTED:
+        known.clear()
+    maths, exact = _cell(entry, style)
+    found = known[id(entry)] = Printed(entry, maths, exact, _decimals(maths))
+    return found
+
+
+def _cell(entry: Entry, style: Style) -> tuple[Maths, bool]:
+    if isinstance(entry, Hidden):
+        return number("−∞"), True
     short = exact_decimal(entry, max(SHORT_DECIMALS, style.places))
     if short is not None:
         return number(short), True
@@ -74,15 +90,15 @@ def _rises(entry: AnyNumber) -> TypeGuard[Closed | Certain]:
 
 def grid(matrix: Matrix, style: Style, key: str = "", holds: Holds | None = None) -> tuple[Grid, bool]:
     """A matrix with its decimal points above one another, and whether every number in it is exact."""
-    shown = [[cell(entry, style) for entry in row] for row in matrix]
-    columns = [_column([maths for maths, _ in column]) for column in zip(*shown, strict=True)]
-    return Grid(tuple(zip(*columns, strict=True)), key, holds), all(exact for row in shown for _, exact in row)
+    known = _PRINTED.setdefault(style, {})
+    shown = [[_printed(entry, style, known) for entry in row] for row in matrix]
+    columns = [_column(column) for column in zip(*shown, strict=True)]
+    return Grid(tuple(zip(*columns, strict=True)), key, holds), all(cell.exact for row in shown for cell in row)
 
 
-def _column(cells: list[Maths]) -> list[Maths]:
-    decimals = [_decimals(maths) for maths in cells]
-    most = max((d for d in decimals if d is not None), default=0)
-    return [_padded(maths, d, most) for maths, d in zip(cells, decimals, strict=True)]
+def _column(cells: Sequence[Printed]) -> list[Maths]:
+    most = max([cell.decimals or 0 for cell in cells])
+    return [_padded(cell.maths, cell.decimals, most) for cell in cells]
 
 
 def _decimals(maths: Maths) -> int | None:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError, did_you_mean
 from headwork.formulas import formula_named, unfolded
-from headwork.graph import Block, Step, in_order, read
+from headwork.graph import Block, Step, in_order, needed, read
 from headwork.notation import is_vector
 from headwork.numbers.surd import Real
-from headwork.ops import Constant, Given, Transpose
+from headwork.ops import Constant, DivideBy, Given, Transpose
+from headwork.readings.again import again
 from headwork.readings.exact import EXACT, Matrix
 from headwork.readings.shapes import shapes
 from headwork.sheets.backward import LEARNED, gradient_parts, in_heads_order, inputs, learned, own_names, way_back
@@ -21,6 +23,8 @@ from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Key, Part, Problem
 from headwork.sheets.sizes import infer_sizes
 from headwork.sheets.varied import check_one_sequence, matrices, variations
+
+MANY_BLOCKS = 1 << 30  # after all of them
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,13 @@ def check_names(problem: Problem, sizes: Sizes) -> None:
 def unseen(step: Step) -> bool:
     """Whether a page has no line for it: inputs, transposes, zeros and ones that fill up."""
     return isinstance(step.op, Given | Transpose) or (isinstance(step.op, Constant) and not step.role.startswith("d_"))
+
+
+def _block(step: Step) -> int:
+    """Block after block, what belongs to none before or after them."""
+    if isinstance(step.head, Block):
+        return step.head + 1
+    return MANY_BLOCKS if isinstance(step.op, DivideBy) and isinstance(step.inputs[0].head, Block) else 0
 
 
 class Ready:
@@ -81,7 +92,10 @@ class Ready:
         for role, named in matrices(problem, self.sizes).items():
             self._hand(role, named)
         self._known: dict[Step, Matrix] = {}
+        self._before: dict[Step, Matrix] = {}  # with other numbers
         self._truth: dict[str, dict[Step, Matrix]] = {}  # by label
+        # Which rows a question rests on, by its names and what it hands over: of the graph alone, so kept for edits.
+        self.wanted: dict[tuple[tuple[str, ...], tuple[Key, ...]], dict[Step, set[int]]] = {}
         self._asked: dict[tuple[str, ...], list[Found]] = {}  # by names, which stand for the same in the same graph
 
     def again(self, problem: Problem) -> Ready:
@@ -92,8 +106,14 @@ class Ready:
         changed = {step for step, matrix in other.handed.items() if matrix != self.handed[step]}
         stale = changed.union(self.resting_on(changed))
         other._known = {step: matrix for step, matrix in self._known.items() if step not in stale}
+        other._before = self._known
         other._truth = {}
         return other
+
+    @cached_property
+    def order(self) -> dict[Step, tuple[int, int]]:
+        """Where a page has every step."""
+        return {step: (_block(step), i) for i, step in enumerate(needed(self.ends, {}))}
 
     def _hand(self, role: str, named: tuple[Matrix, ...]) -> None:
         """One matrix for all heads, or one for each; to every block of keys the columns that belong to it."""
@@ -173,8 +193,8 @@ class Ready:
         if part.label not in self._truth:
             # What was worked out from the problem's own matrices holds for every part that hands over nothing.
             truth = {**({} if part.given else self._known), **self.handed_in(part)}
-            for found in self.asked(part):
-                truth |= read(found.step, EXACT, truth)
+            asked = tuple(dict.fromkeys(found.step for found in self.asked(part)))
+            truth |= read(asked, again(self._before) if self._before else EXACT, truth)
             if not part.given:
                 self._known = truth
             self._truth[part.label] = truth

@@ -48,12 +48,14 @@ NOT_OF_PYTHON = (
 # Modules that Python's own C code imports, which no source says.
 BY_PYTHON_ITSELF = ("_pylong", "_strptime", "encodings.ascii", "encodings.latin_1", "encodings.idna", "zipimport")
 LOCK = {"info": {"abi_version": "2026_0", "arch": "wasm32", "platform": "emscripten_5_0_3", "python": "3.14.2"}}
+AT_ONCE = ("python", "headwork")  # what an edit needs; mpmath and SymPy come when something asks for them
 Files = dict[str, bytes]
 Say = Callable[[str], None]
 
 
 def archives(pyodide: Path, say: Say) -> dict[str, bytes]:
-    """Name → archive, compressed as the page takes it: Python's own by gzip, which a browser undoes, the rest by xz."""
+    """Name → archive, compressed as the page takes it: what it starts with by gzip, which a browser undoes while Python
+    starts, the rest by xz."""
     sources = {"headwork": _headwork(), "mpmath": _package("mpmath"), "sympy": _package("sympy", NOT_OF_SYMPY)}
     wanted = {name: _Job("package", name, _stored(files), {}) for name, files in sources.items()}
     _make([job for job in wanted.values() if not job.made()], pyodide, say)
@@ -71,7 +73,7 @@ class _Job:
     def __init__(self, call: str, name: str, source: bytes, options: dict[str, Any]) -> None:
         self.call, self.name, self.source, self.options = call, name, source, options
         code = _beside("pack.py").read_bytes()
-        parts = [source, json.dumps(options, sort_keys=True).encode(), code, VERSION.encode()]
+        parts = [source, json.dumps([options, name in AT_ONCE], sort_keys=True).encode(), code, VERSION.encode()]
         self.key = (
             f"{name}-{hashlib.sha256(b''.join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:24]}"
         )
@@ -92,7 +94,7 @@ class _Job:
     def keep(self, archive: Path, names: Path) -> None:
         """Compressed, in the cache; the archive last, for it says that all is there."""
         content = archive.read_bytes()
-        if self.name == "python":
+        if self.name in AT_ONCE:
             content = gzip.compress(content, 9, mtime=0)
         else:
             content = lzma.compress(content, preset=9 | lzma.PRESET_EXTREME)

@@ -1,35 +1,28 @@
 """What the page asks and what it is told: JSON in, JSON out. A reader's mistake is an answer, never an exception.
 
 A request carries the sheet as data. The last few pages are kept, so that an edit costs only what it changes; without
-them the same request gives the same answer, only later.
+them the same request gives the same answer, only later. What an edit does not need is imported when it is asked for: a
+browser that starts Python waits for every module.
 """
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
-from headwork.marking.mark import Marker
 from headwork.sheets.load import LARGEST_FILE, parse_sheet
 from headwork.sheets.shelf import built_in, summaries, text_of
-from headwork.web.building import another, made
-from headwork.web.hints import hint
-from headwork.web.out import taken
 from headwork.web.page import Page
-from headwork.web.pasting import pasted
-from headwork.web.pointing import entry
-from headwork.web.practice import marked, practice, practised
-from headwork.web.resizing import laid, resized
-from headwork.web.switching import switched
-from headwork.web.tables import CellErrors, Table, matrices, sheet_of, table_of
-from headwork.web.whatif import mistakes, what_if
+from headwork.web.tables import CellErrors, Table, frame, renumbered, sheet_of, table_of
+
+if TYPE_CHECKING:
+    from headwork.marking.mark import Marker
 
 LONGEST = 2_000_000  # characters of a request
 KEPT = 4  # pages
-_pages: OrderedDict[str, Page] = OrderedDict()
+_pages: list[Page] = []  # the one that was asked about last comes last
 _markers: dict[str, Marker] = {}
 
 
@@ -73,21 +66,22 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
 def page_of(request: Mapping[str, Any]) -> Page:
     """The page of the sheet that a request carries: a kept one, or worked now."""
     table, exact = request.get("table"), bool(request.get("exact"))
-    key = _key(table, exact)
-    if key not in _pages:
-        _keep(key, Page(table, exact=exact))  # type: ignore[arg-type]  # whatever it is, it is checked
-    _pages.move_to_end(key)
-    return _pages[key]
+    page = _taken(table, exact) or Page(table, exact=exact)  # type: ignore[arg-type]  # whatever it is, it is checked
+    _keep(page)
+    return page
 
 
-def _key(table: Any, exact: bool) -> str:
-    return json.dumps([table, exact], sort_keys=True)
+def _taken(table: Any, exact: bool) -> Page | None:
+    """The page that is kept of a table; it is kept no longer."""
+    for place, page in enumerate(_pages):
+        if page.exact == exact and page.table == table:
+            return _pages.pop(place)
+    return None
 
 
-def _keep(key: str, page: Page) -> None:
-    _pages[key] = page
-    while len(_pages) > KEPT:
-        _pages.popitem(last=False)
+def _keep(page: Page) -> None:
+    _pages.append(page)
+    del _pages[:-KEPT]
 
 
 def _sheets(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,57 +117,97 @@ def _show(request: Mapping[str, Any]) -> dict[str, Any]:
 def _edit(request: Mapping[str, Any]) -> dict[str, Any]:
     """The same sheet with other numbers: what changes on the page of the sheet that it was; else everything."""
     table, was, exact = request["table"], request.get("was"), bool(request.get("exact"))
-    sheet = sheet_of(table)  # cells that are no numbers leave the page as it is
-    if not isinstance(was, dict) or _frame(table) != _frame(was):
+    if not isinstance(was, dict) or frame(table) != frame(was):
         return shown(table, request)
     page = page_of({"table": was, "exact": exact})
-    del _pages[_key(was, exact)]  # what an error leaves half done is not kept
+    sheet = renumbered(page.sheet, table, was)  # cells that are no numbers leave the page as it is
+    _taken(was, exact)  # what an error leaves half done is not kept
     changed = page.edited(table, sheet)
-    _keep(_key(table, exact), page)
+    _keep(page)
     return changed
 
 
-def _frame(table: Table) -> str:
-    """The table without its numbers: what must be the same for an edit to be one."""
-    problems = table.get("problem")
-    if not isinstance(problems, list) or not all(isinstance(p, dict) for p in problems):
-        raise HeadworkError("this is no sheet; open one of the list, or a .toml file")
-    shapes = [[place, [len(row) for row in rows]] for place, rows in matrices(problems)]
-    rest = [{key: value for key, value in problem.items() if key not in ("given", "part")} for problem in problems]
-    parts = [[{k: v for k, v in part.items() if k != "given"} for part in problem["part"]] for problem in problems]
-    return json.dumps([table.get("title"), shapes, rest, parts], sort_keys=True)
+def _know(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Work a sheet that is on the page already, so that the next edit of it costs only what it changes."""
+    page_of(request)
+    return {}
+
+
+def _paste(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.pasting import pasted
+
+    return {"rows": pasted(str(request["text"]))}
+
+
+def _out(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.out import taken
+
+    return {"text": taken(page_of(request), str(request["form"]))}
+
+
+def _another(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.building import another
+
+    return {"table": table_of(another(sheet_of(request["table"]), int(request["seed"])))}
+
+
+def _new(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.building import made
+
+    return shown(table_of(made(request)), request)
 
 
 def _entry(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.pointing import entry
+
     return entry(page_of(request), int(request["block"]), int(request["row"]), int(request["column"]))
 
 
 def _lay(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.resizing import laid
+
     return shown(laid(request["table"], request["where"], request["rows"]), request)
 
 
 def _resize(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.resizing import resized
+
     table = resized(request["table"], request["where"], int(request["axis"]), request["add"] is True)
     return shown(table, request)
 
 
 def _switch(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.switching import switched
+
     table = switched(request["table"], int(request["problem"]), str(request["key"]), request["value"])
     return shown(table, request)
 
 
+def _mistakes(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.whatif import mistakes
+
+    return {"mistakes": mistakes(page_of(request), int(request["problem"]))}
+
+
 def _what_if(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.whatif import what_if
+
     page, number = page_of(request), int(request["problem"])
     return {"html": what_if(page, number, str(request["tag"]), int(request.get("way", 0)))}
 
 
 def _practice(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.practice import practice
+
     return practice(page_of(request), bool(request.get("every")), int(request.get("worked", 0)))
 
 
 def _mark(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.marking.mark import Marker
+    from headwork.web.practice import marked, practised
+
     page, every = page_of(request), bool(request.get("every"))
-    key = _key(request["table"], every)
+    key = json.dumps([request["table"], every], sort_keys=True)
     if key not in _markers:
         _markers.clear()  # one at a time is practised
         _markers[key] = Marker(practised(page, every))
@@ -181,6 +215,8 @@ def _mark(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hint(request: Mapping[str, Any]) -> dict[str, Any]:
+    from headwork.web.hints import hint
+
     place = (int(request["row"]), int(request["column"]))
     page, number = page_of(request), int(request["problem"])
     return {"html": hint(page, number, str(request["part"]), str(request["name"]), place, int(request["level"]))}
@@ -192,16 +228,17 @@ ANSWERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "show": _show,
     "edit": _edit,
     "entry": _entry,
-    "paste": lambda request: {"rows": pasted(str(request["text"]))},
+    "know": _know,
+    "paste": _paste,
     "lay": _lay,
     "resize": _resize,
     "switch": _switch,
-    "mistakes": lambda request: {"mistakes": mistakes(page_of(request), int(request["problem"]))},
+    "mistakes": _mistakes,
     "whatif": _what_if,
     "practice": _practice,
     "mark": _mark,
     "hint": _hint,
-    "out": lambda request: {"text": taken(page_of(request), str(request["form"]))},
-    "another": lambda request: {"table": table_of(another(sheet_of(request["table"]), int(request["seed"])))},
-    "new": lambda request: shown(table_of(made(request)), request),
+    "out": _out,
+    "another": _another,
+    "new": _new,
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from headwork.maths import Maths
+from headwork.render.colours import family
 from headwork.render.mathml import mathml
 
 
@@ -20,13 +21,15 @@ def grid(
     row and column of the first entry; what is `locked` can be read and not changed."""
     data = "".join(f' data-{key}="{escape(str("" if value is None else value))}"' for key, value in about.items())
     label, close = escape(called), " readonly></td>" if locked else "></td>"
+    role = family(str(about.get("role", "")))
+    kind = f"cells role-{role}" if role else "cells"
     body = ""
     for i, row in enumerate(rows):
         cells = (_cell(label, text, i, j, corner) + close for j, text in enumerate(row))
         body += f"<tr>{''.join(cells)}</tr>"
     return (
         f'<div class="matrix"><span class="name">{mathml(name)}<span aria-hidden="true"> =</span></span>'
-        f'<table class="cells" role="grid" aria-label="{label}"{data}><tbody>{body}</tbody></table></div>'
+        f'<table class="{kind}" role="grid" aria-label="{label}"{data}><tbody>{body}</tbody></table></div>'
     )
 
 

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from html import escape
 from importlib import resources
 from typing import Any
 
 from headwork import working as w
 from headwork.graph import Step
-from headwork.readings.exact import Hidden, Matrix
+from headwork.readings.exact import Hidden
 from headwork.render import blocks as b
 from headwork.render.cells import Style
 from headwork.render.colours import style_sheet
 from headwork.render.html import block_html, static
-from headwork.render.layout import Layout, numbered
-from headwork.render.page import layout_of, line_blocks, names_on
+from headwork.render.layout import numbered
+from headwork.render.page import layout_of, names_on
 from headwork.render.prose import read_prose
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import NUMBERS, EachHead, Part, Sheet
 from headwork.solver import Solver
 from headwork.solving import solve_problem
-from headwork.web.changes import changes
 from headwork.web.grids import grid
+from headwork.web.lines import ShownLine, unchanged
 from headwork.web.switches import switches
 from headwork.web.tables import Table, given_name, sheet_of
-
-
-@dataclass
-class ShownLine:
-    """One line of a part as the page has it: its blocks, and as HTML."""
-
-    line: w.Line
-    blocks: tuple[b.Block, ...]
-
-    @cached_property
-    def html(self) -> str:
-        return "".join(map(block_html, self.blocks))
 
 
 class Page:
@@ -51,19 +38,16 @@ class Page:
         self.ready = [Ready(problem) for problem in self.sheet.problems]
         self.worked = [solve_problem(r.problem, ready=r) for r in self.ready]
         self.names = [names_on(worked) for worked in self.worked]
-        self.pieces: list[ShownLine] = [self._piece(*line) for line in self._lines()]
+        self.pieces = list(self._lines())
 
-    def _lines(self) -> Iterator[tuple[w.Line, Layout]]:
+    def _lines(self) -> Iterator[ShownLine]:
         """Every line of every part; each matrix gets its key anew, in the same order."""
         keys = numbered()
         for problem in self.worked:
-            layout = layout_of(problem, exact=self.exact, keys=keys)
+            layout = layout_of(problem, exact=self.exact)
             for part in problem.parts:
                 for line in part.lines:
-                    yield line, layout
-
-    def _piece(self, line: w.Line, layout: Layout) -> ShownLine:
-        return ShownLine(line, tuple(line_blocks(line, layout)))
+                    yield ShownLine(line, layout, next(keys) if isinstance(line, w.Equation) else "")
 
     def edited(self, table: Table, sheet: Sheet) -> dict[str, Any]:
         """Work the sheet with other numbers: the entries that change, and the blocks where more than entries does."""
@@ -72,14 +56,12 @@ class Page:
         self.worked = [_anew(before, r) for before, r in zip(self.worked, self.ready, strict=True)]
         cells: list[tuple[int, int, str]] = []
         blocks: dict[int, str] = {}
-        for number, (line, layout) in enumerate(self._lines()):
+        for number, new in enumerate(self._lines()):
             old = self.pieces[number]
-            if _same(line, old.line):
-                if isinstance(line, w.Equation):
-                    next(layout.keys)
+            if _same(new.line, old.line):
                 continue
-            new = self.pieces[number] = self._piece(line, layout)
-            if (changed := changes(new.blocks, old.blocks)) is None:
+            self.pieces[number] = new
+            if (changed := new.changed_from(old)) is None:
                 blocks[number] = new.html
             else:
                 cells += [(number, place, html) for place, html in changed]
@@ -178,16 +160,10 @@ def _same(line: w.Line, old: w.Line) -> bool:
         both = zip(
             (line.value, *(o.value for o in line.operands)), (old.value, *(o.value for o in old.operands)), strict=True
         )
-        return all(_unchanged(new, before) for new, before in both)
+        return all(unchanged(new, before) for new, before in both)
     if isinstance(line, w.Arithmetic) and isinstance(old, w.Arithmetic):
-        return _unchanged((*line.terms, (line.result,)), (*old.terms, (old.result,)))
+        return unchanged((*line.terms, (line.result,)), (*old.terms, (old.result,)))
     return True
-
-
-def _unchanged(new: Matrix | None, before: Matrix | None) -> bool:
-    if new is before or new is None or before is None:
-        return new is before
-    return all(a is b for rows in zip(new, before, strict=True) for a, b in zip(*rows, strict=True))
 
 
 def _about(line: w.Line) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headwork.errors import HeadworkError
-from headwork.web.archives import Say
+from headwork.web.archives import AT_ONCE, Say
 from headwork.web.page import assets
 from headwork.web.site import MADE, Files, first_page, licences, python, sheets
 
@@ -63,6 +63,6 @@ def _module(source: bytes) -> str:
 def _script(name: str, content: bytes) -> str:
     """A file in base 85, a quarter longer than it is; what xz has not compressed, gzip does."""
     compressed = name.endswith(".bin")
-    plain = " data-plain" if compressed and name != "python.bin" else ""
+    plain = " data-plain" if compressed and name.removesuffix(".bin") not in AT_ONCE else ""
     text = base64.b85encode(content if compressed else gzip.compress(content, 9, mtime=0)).decode().replace("<", ",")
     return f'<script type="text/plain" data-file="{name}"{plain}>{text}</script>'

@@ -3,7 +3,8 @@
 What a reader types stays as it was typed; what cannot be read is said cell by cell.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -93,12 +94,17 @@ def entry_text(entry: Entry) -> str:
 
 def sheet_of(table: Any) -> Sheet:
     """The sheet that a table stands for; every key is checked as those of a file are."""
-    problems = table.get("problem") if isinstance(table, dict) else None
-    if not isinstance(problems, list) or not problems or not all(isinstance(p, dict) for p in problems):
-        raise HeadworkError("this is no sheet; open one of the list, or a .toml file")
+    problems = _problems(table)
     _check_cells(problems)
     plain = {"title": str(table.get("title", "Sheet")), "summary": str(table.get("summary", ""))}
     return read_sheet({**plain, "problem": [_as_written(problem) for problem in problems]}, "sheet")
+
+
+def _problems(table: Any) -> list[Table]:
+    problems = table.get("problem") if isinstance(table, dict) else None
+    if not isinstance(problems, list) or not problems or not all(isinstance(p, dict) for p in problems):
+        raise HeadworkError("this is no sheet; open one of the list, or a .toml file")
+    return problems
 
 
 def matrices(problems: list[Table]) -> Iterator[tuple[dict[str, Any], list[list[Any]]]]:
@@ -114,10 +120,42 @@ def matrices(problems: list[Table]) -> Iterator[tuple[dict[str, Any], list[list[
                 yield {"problem": number, "part": part, "name": name}, rows
 
 
+def frame(table: Any) -> list[Any]:
+    """A table without its numbers: what must be the same for an edit to be one."""
+    problems = _problems(table)
+    shapes = [[place, [len(row) for row in rows]] for place, rows in matrices(problems)]
+    rest = [{key: value for key, value in problem.items() if key not in ("given", "part")} for problem in problems]
+    parts = [[{k: v for k, v in part.items() if k != "given"} for part in problem["part"]] for problem in problems]
+    return [table.get("title"), table.get("summary"), shapes, rest, parts]
+
+
+def renumbered(sheet: Sheet, table: Table, was: Table) -> Sheet:
+    """The sheet of a table that has the frame of another, whose sheet this is: only matrices that differ are read."""
+    pairs = list(zip(matrices(table["problem"]), matrices(was["problem"]), strict=True))
+    differing = [(place, rows) for (place, rows), (_, before) in pairs if rows != before]
+    _check_numbers(differing)
+    problems = list(sheet.problems)
+    for place, rows in differing:
+        number, label, name = place["problem"], place["part"], place["name"]
+        problem = problems[number]
+        key = role_and_head(name, problem.notation.first_index)
+        numbers = tuple(tuple(parse_number(written(text)) for text in row) for row in rows)
+        if label is None:
+            problems[number] = replace(problem, given={**problem.given, key: numbers})
+        else:
+            parts = [replace(p, given={**p.given, key: numbers}) if p.label == label else p for p in problem.parts]
+            problems[number] = replace(problem, parts=tuple(parts))
+    return replace(sheet, problems=tuple(problems))
+
+
 def _check_cells(problems: list[Table]) -> None:
     found = list(matrices(problems))
     if sum(len(row) for _, rows in found for row in rows) > MOST_ENTRIES:
         raise HeadworkError(f"more than {MOST_ENTRIES:,} numbers are given; a sheet is worked by hand: give fewer")
+    _check_numbers(found)
+
+
+def _check_numbers(found: Iterable[tuple[dict[str, Any], list[list[Any]]]]) -> None:
     wrong = []
     for place, rows in found:
         for i, row in enumerate(rows):

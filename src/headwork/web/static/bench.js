@@ -28,7 +28,8 @@ class Bench extends EventTarget {
     this.past = [];
     this.future = [];
     this.busy = false;
-    this.asked = 0;
+    this.asked = 0; // pages that were asked for
+    this.opened = 0; // those of them that are another sheet
   }
 
   ask(request) {
@@ -76,10 +77,14 @@ class Bench extends EventTarget {
     const there = from.pop();
     this.held = null;
     this.table = there.table;
-    this.exact = there.exact;
-    document.getElementById("exact").checked = this.exact;
+    this.setExact(there.exact);
     this.showHistory();
     await this.whole({ do: "show", table: this.table });
+  }
+
+  setExact(exact) {
+    this.exact = exact;
+    document.getElementById("exact").checked = exact;
   }
 
   undo() { return this.step(this.past, this.future); }
@@ -90,13 +95,18 @@ class Bench extends EventTarget {
     this.waiting = true;
     if (this.busy) return;
     this.busy = true;
-    while (this.waiting) {
-      this.waiting = false;
-      const table = structuredClone(this.table), turn = this.asked;
-      const reply = await this.ask({ do: "edit", table, was: this.worked, exact: this.exact });
-      if (turn === this.asked) this.followed(reply, table); // else another page has come, or is about to
+    try {
+      while (this.waiting) {
+        this.waiting = false;
+        const table = structuredClone(this.table), turn = this.asked;
+        const reply = await this.ask({ do: "edit", table, was: this.worked, exact: this.exact });
+        if (turn === this.asked) this.followed(reply, table); // else another page has come, or is about to
+      }
+    } catch (error) {
+      this.say(`The page could not follow (${error.message}): open the sheet again.`, "bad");
+    } finally {
+      this.busy = false;
     }
-    this.busy = false;
     writeLink(this);
   }
 
@@ -146,13 +156,24 @@ class Bench extends EventTarget {
     if (this.status.classList.contains("bad")) this.say("");
   }
 
-  // Anything that changes more than numbers: the whole page comes anew.
+  // Changes of the sheet as it is when the one before them has come: two in a row are both made. `make` makes the
+  // request; where another sheet was asked for meanwhile there is nothing to change any more.
+  inTurn(make) {
+    const { opened } = this;
+    const after = () => opened === this.opened ? this.whole(make(), true) : { late: true };
+    this.turns = (this.turns ?? Promise.resolve()).then(after);
+    return this.turns;
+  }
+
+  // Anything that changes more than numbers: the whole page comes anew. A reply that something newer has overtaken is
+  // { late }.
   async whole(request, remember = false) {
+    if (ANOTHER.has(request.do)) this.opened++;
     const before = this.table && structuredClone(this.table);
     const since = request.table === this.worked ? this.worked : before;
     const turn = ++this.asked;
     const reply = await this.ask({ exact: this.exact, ...request });
-    if (turn !== this.asked) return reply;
+    if (turn !== this.asked) return { late: true };
     if (reply.error) {
       this.say(reply.error.message, "bad");
       if (this.table && JSON.stringify(this.table) !== JSON.stringify(this.worked)) this.follow(); // typed meanwhile
@@ -164,6 +185,7 @@ class Bench extends EventTarget {
     const typed = ANOTHER.has(request.do) ? [] : differences(since, this.table);
     this.table = reply.table;
     this.worked = structuredClone(reply.table);
+    if (request.exact !== undefined) this.setExact(request.exact);
     this.accept();
     this.replace(reply, typed);
     this.dispatchEvent(new CustomEvent("worked", { detail: reply }));
@@ -189,9 +211,11 @@ class Bench extends EventTarget {
   }
 
   // What a link asks for; one that was handed in opens with its answers.
-  async arrive(asked) {
+  async arrive({ answers = null, ...asked }) {
     const reply = await this.whole(asked);
-    if (!reply.error && this.handedIn) this.dispatchEvent(new CustomEvent("handed-in"));
+    if (reply.late) return;
+    this.handedIn = reply.error ? null : answers;
+    if (this.handedIn) this.dispatchEvent(new CustomEvent("handed-in"));
     if (reply.error && !this.view.querySelector(".problem")) this.dispatchEvent(new CustomEvent("replaced"));
   }
 
@@ -228,7 +252,8 @@ for (const listen of [listenToGrids, listenToPointing, listenToFigure, listenToS
 document.getElementById("undo").addEventListener("click", () => bench.undo());
 document.getElementById("redo").addEventListener("click", () => bench.redo());
 window.addEventListener("hashchange", async () => {
-  const asked = await readLink(location.hash, bench);
-  if (asked) bench.arrive(asked);
+  const { hash } = location;
+  const asked = await readLink(hash, bench);
+  if (asked && hash === location.hash) bench.arrive(asked);
 });
 bench.start();

@@ -1,7 +1,7 @@
 // What is pasted: one number goes into its cell; a matrix, however it was written, is read by Python and laid out
 // from the cell on, with rows and columns added where it is larger than the grid.
 
-import { at, fill } from "./grid.js";
+import { at, fill, findCell } from "./grid.js";
 
 const LONGEST = 20_000; // characters
 
@@ -15,8 +15,10 @@ export async function paste(event, bench) {
     return;
   }
   const { rows, error } = await bench.ask({ do: "paste", text });
-  if (error) bench.say(`What was pasted ${error.message}`, "bad");
-  else await lay(rows, input, bench);
+  if (error) return bench.say(`What was pasted ${error.message}`, "bad");
+  const grid = input.closest("table.cells").dataset, { row, column } = input.dataset;
+  const there = input.isConnected ? input : findCell(bench.view, { ...grid, row, column }); // the page may be new
+  if (there) await lay(rows, there, bench);
 }
 
 async function lay(rows, input, bench) {
@@ -30,5 +32,5 @@ async function lay(rows, input, bench) {
   }
   const { problem, part, name } = grid.dataset;
   const where = { problem: Number(problem), part: part || null, name, row: top, column: left };
-  await bench.whole({ do: "lay", table: bench.table, rows, where }, true);
+  await bench.inTurn(() => ({ do: "lay", table: bench.table, rows, where }));
 }

@@ -8,15 +8,16 @@ const FADE = 500;
 // Returns the blocks that came anew.
 export function patch(view, { cells, blocks }) {
   const changed = [], anew = [];
+  const all = new Map([...view.querySelectorAll("[data-block]")].map((one) => [one.dataset.block, one]));
   for (const [number, html] of Object.entries(blocks)) {
-    const block = view.querySelector(`[data-block="${number}"]`);
+    const block = all.get(number);
     block.innerHTML = html; // made by headwork: formulas and numbers
     anew.push(block);
     changed.push(...block.querySelectorAll("mtd"));
   }
   const found = new Map();
   for (const [number, place, html] of cells) {
-    if (!found.has(number)) found.set(number, view.querySelectorAll(`[data-block="${number}"] ${PLACES}`));
+    if (!found.has(number)) found.set(number, all.get(String(number)).querySelectorAll(PLACES));
     const cell = found.get(number)[place];
     if (!plainly(cell, html)) cell.innerHTML = html;
     if (cell.localName === "mtd") changed.push(cell);

@@ -6,6 +6,7 @@ const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 let pinned = null;
 let place = null; // of what is pinned: its block may come anew
 let shown = null;
+let asked = 0; // what is asked last is shown: numbers may have changed under one entry
 
 const entryAt = (target) => {
   const cell = target.closest?.("#view .block mtd[data-row]");
@@ -62,8 +63,9 @@ async function show(cell, bench) {
   const { row, column } = cell.dataset;
   shown = cell;
   const about = { do: "entry", block: Number(block.dataset.block), row: Number(row), column: Number(column) };
+  const turn = ++asked;
   const reply = await bench.askAbout(about);
-  if (shown !== cell || reply.error || !cell.isConnected) return;
+  if (turn !== asked || shown !== cell || reply.error || !cell.isConnected) return;
   clear();
   shown = cell;
   cell.classList.add("own");

@@ -14,7 +14,9 @@ let every = false;
 let worked = 0;
 let level = 0;
 let last = null; // the cell that a hint is about
-let marking = 0;
+let marking = 0; // what is asked last is shown, of marks and of pages
+let showing = 0;
+let key = null; // under which the answers on the page are kept; nothing where there are none
 
 const grids = (bench) => [...bench.view.querySelectorAll("table[data-practice]")];
 const rowsOf = (grid) => [...grid.rows].map((row) => [...row.querySelectorAll("input")].map((one) => one.value));
@@ -50,9 +52,10 @@ function shelf() {
 const sheetKey = (bench) => JSON.stringify([bench.worked.title, bench.worked.problem.map((one) => one.given)]);
 
 function keep(bench) {
+  if (!key) return; // the empty grids are still to come: what was kept stays
   const kept = shelf();
-  delete kept[sheetKey(bench)];
-  kept[sheetKey(bench)] = answers(bench);
+  delete kept[key];
+  kept[key] = answers(bench);
   for (const key of Object.keys(kept).slice(0, -MOST_KEPT)) delete kept[key];
   try {
     localStorage.setItem(KEPT, JSON.stringify(kept));
@@ -60,11 +63,16 @@ function keep(bench) {
 }
 
 async function show(bench, given = null) {
+  const turn = ++showing;
+  marking++;
+  key = null;
   const reply = await bench.askAbout({ do: "practice", every, worked });
+  if (turn !== showing) return; // another sheet has come, or another mode
   if (reply.error) return bench.say(reply.error.message, "bad");
   bench.replace(reply, []);
   bar(bench, reply.grids);
-  put(bench, given ?? shelf()[sheetKey(bench)]);
+  key = sheetKey(bench);
+  put(bench, given ?? shelf()[key]);
   await mark(bench);
 }
 
@@ -146,25 +154,31 @@ async function hint(bench) {
     return;
   }
   level = Math.min(level + 1, 3);
+  const cell = last, deep = level;
   const [part] = grid.dataset.part.split(".").slice(-1);
-  const { row, column } = last.dataset;
+  const { row, column } = cell.dataset;
   const about = { do: "hint", problem: Number(grid.dataset.problem), part, name: grid.dataset.name };
-  const reply = await bench.askAbout({ ...about, row: Number(row), column: Number(column), level });
+  const reply = await bench.askAbout({ ...about, row: Number(row), column: Number(column), level: deep });
+  if (cell !== last || deep !== level) return; // a later hint, or another entry
   const head = document.createElement("b");
-  head.textContent = `${LEVELS[level - 1]} (hint ${level} of 3)`;
+  head.textContent = `${LEVELS[deep - 1]} (hint ${deep} of 3)`;
   const body = document.createElement("div");
   if (reply.error) body.textContent = reply.error.message;
   else body.innerHTML = reply.html; // made by headwork: formulas and numbers
   place.replaceChildren(head, body);
-  last.focus();
+  cell.focus();
 }
 
 // Other numbers, the same shapes and questions: drawn to be worked by hand where that can be done.
 async function another(bench) {
   const problem = bench.worked.problem.at(-1);
   const seed = Math.floor(Math.random() * 1e6);
+  const turn = bench.asked;
   const reply = await bench.ask({ do: "another", table: bench.worked, problem: bench.worked.problem.indexOf(problem), seed });
+  if (!on || turn !== bench.asked) return; // another sheet was asked for meanwhile
   if (reply.error) return bench.say(reply.error.message, "bad");
+  keep(bench);
+  bench.asked++; // what was asked about the sheet before comes too late
   bench.remember(structuredClone(bench.table));
   bench.table = reply.table;
   bench.worked = structuredClone(reply.table);
@@ -195,7 +209,7 @@ async function handIn(bench) {
 
 function forget(bench) {
   const kept = shelf();
-  delete kept[sheetKey(bench)];
+  delete kept[key];
   localStorage.setItem(KEPT, JSON.stringify(kept));
   for (const grid of grids(bench)) {
     if (grid.dataset.practice === "open") grid.querySelectorAll("input").forEach((input) => { input.value = ""; });
@@ -213,15 +227,19 @@ export async function enter(bench) {
 export function leave(bench) {
   if (!bench.handedIn) keep(bench);
   on = false;
-  last = null;
+  showing++;
+  marking++;
+  key = last = null;
   document.getElementById("side").hidden = true;
   document.getElementById("side").replaceChildren();
 }
 
 export function listen(bench) {
+  bench.addEventListener("replaced", () => { key = null; }); // no longer the page with the grids
   bench.addEventListener("worked", ({ detail }) => {
     if (on && detail.table) show(bench);
   });
+  bench.addEventListener("handed-in", () => { if (on) enter(bench); }); // while another is practised
   bench.view.addEventListener("filled", ({ target }) => {
     if (!on || !target.dataset.practice) return;
     for (const input of target.querySelectorAll("input")) {

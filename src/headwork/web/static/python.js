@@ -57,6 +57,7 @@ export function inWorker() {
   // What was being answered is stopped; what was asked after it is asked again.
   function restart(message) {
     clearTimeout(timer);
+    worker.onmessage = worker.onerror = null; // what it may have said last is no answer to what is asked next
     worker.terminate();
     waiting.shift()?.resolve({ error: { message, stopped: true } });
     begin();
@@ -84,7 +85,7 @@ export function inWorker() {
   }
 
   // Python has not worked what the site has prepared; told of it in time, it knows what an edit changes.
-  const tell = (table) => queue({ do: "show", table }, STARTING);
+  const tell = (table) => queue({ do: "know", table }, STARTING);
 
   function queue(request, patience = PATIENCE) {
     return new Promise((resolve) => {

@@ -42,10 +42,8 @@ export async function readLink(hash, bench) {
   if (packed === null) return null;
   try {
     const state = await unpack(packed);
-    bench.exact = state.exact === true;
-    bench.handedIn = fields.has("answers") ? state.answers : null;
-    document.getElementById("exact").checked = bench.exact;
-    return { do: "open", table: state.table };
+    const answers = fields.has("answers") ? state.answers : null;
+    return { do: "open", table: state.table, exact: state.exact === true, answers };
   } catch (error) {
     bench.say(`This link cannot be read: ${error.message || "it is cut short"}. Here is a sheet to start from.`, "bad");
     return null;
@@ -56,7 +54,9 @@ let timer;
 export function writeLink(bench) {
   clearTimeout(timer);
   timer = setTimeout(async () => {
-    const link = `#state=${await pack({ table: bench.worked, exact: bench.exact })}`;
+    const { worked } = bench;
+    const link = `#state=${await pack({ table: worked, exact: bench.exact })}`;
+    if (worked !== bench.worked) return; // another is on its way
     bench.link = link;
     history.replaceState(null, "", link);
   }, PAUSE);

@@ -14,7 +14,8 @@ async function switched(select, bench) {
   if (value === "other") {
     value = await askIn("Divide the scores by", [{ key: "by", label: "a number: 3, 1/2, sqrt(5)", value: "2" }]).then((said) => said?.by);
   }
-  const reply = value === undefined || await bench.whole({ do: "switch", table: bench.table, problem, key: select.name, value }, true);
+  const key = select.name;
+  const reply = value === undefined || await bench.inTurn(() => ({ do: "switch", table: bench.table, problem, key, value }));
   if (reply === true || reply.error) await bench.whole({ do: "show", table: bench.worked });
 }
 
@@ -46,7 +47,8 @@ function act(name, bench) {
     return;
   }
   const axis = name.startsWith("row") ? 0 : 1;
-  bench.whole({ do: "resize", table: bench.table, where: where(current), axis, add: name.endsWith("+") }, true);
+  const cell = where(current);
+  bench.inTurn(() => ({ do: "resize", table: bench.table, where: cell, axis, add: name.endsWith("+") }));
 }
 
 function showTools(input) {
@@ -57,13 +59,16 @@ function showTools(input) {
 }
 
 function clicked(button, bench) {
-  const mask = button.closest("table.mask");
+  const { problem } = button.closest("table.mask").dataset;
   const { row, column } = button.dataset;
-  const rows = structuredClone(bench.table);
-  const entries = rows.problem[Number(mask.dataset.problem)].mask[Number(row)];
-  entries[Number(column)] = String(entries[Number(column)]) === "0" ? "-inf" : "0";
-  button.id = `mask-${row}-${column}`;
-  bench.whole({ do: "show", table: rows }, true);
+  button.id = `mask-${problem}-${row}-${column}`; // by which the page finds it again when it comes anew
+  bench.edit((table) => {
+    const entries = table.problem[Number(problem)].mask[Number(row)];
+    const hides = String(entries[Number(column)]) === "0";
+    entries[Number(column)] = hides ? "-inf" : "0";
+    button.setAttribute("aria-pressed", String(hides));
+    button.textContent = hides ? "−∞" : "0";
+  });
 }
 
 const SIZES = [
@@ -109,9 +114,10 @@ export function listen(bench) {
   bench.view.addEventListener("click", ({ target }) => {
     if (target.closest("table.mask") && target instanceof HTMLButtonElement) clicked(target, bench);
   });
-  document.getElementById("exact").addEventListener("change", ({ target }) => {
+  document.getElementById("exact").addEventListener("change", async ({ target }) => {
     bench.exact = target.checked;
-    bench.whole({ do: "show", table: bench.worked });
+    const reply = await bench.whole({ do: "show", table: bench.worked });
+    if (reply.error) bench.setExact(!bench.exact); // the page is as it was
   });
   document.getElementById("new").addEventListener("click", () => anew(bench));
   bench.addEventListener("sheets", ({ detail }) => list(detail, bench));

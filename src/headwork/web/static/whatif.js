@@ -2,6 +2,7 @@
 
 const side = document.getElementById("side");
 let chosen = null; // { problem, tag, way }
+let offers = 0; // of which only the last is shown
 
 function labelled(text, input) {
   const label = document.createElement("label");
@@ -15,7 +16,9 @@ async function list(bench, problem) {
 }
 
 async function offer(bench, problem) {
+  const turn = ++offers;
   const mistakes = await list(bench, problem);
+  if (turn !== offers) return; // another problem was chosen, or another mode
   const which = document.createElement("select");
   which.name = "problem";
   bench.table.problem.forEach((one, i) => which.append(new Option(`${i + 1}. ${one.title}`, i)));
@@ -38,22 +41,34 @@ async function offer(bench, problem) {
   side.replaceChildren(form, shown);
   side.hidden = false;
   if (!mistakes.length) shown.textContent = "This problem has no numbers in which a mistake could be planted.";
-  which.addEventListener("change", () => { chosen = null; offer(bench, Number(which.value)); });
-  tag.addEventListener("change", () => {
-    const ways = mistakes.find((one) => one.tag === tag.value)?.ways ?? [];
+  const offerWays = (ways) => {
     way.replaceChildren(...ways.map((text, i) => new Option(text, i)));
     where.hidden = ways.length < 2;
+  };
+  which.addEventListener("change", () => { chosen = null; offer(bench, Number(which.value)); });
+  tag.addEventListener("change", () => {
+    offerWays(mistakes.find((one) => one.tag === tag.value)?.ways ?? []);
     plant(bench, problem, tag.value, 0);
   });
   way.addEventListener("change", () => plant(bench, problem, tag.value, Number(way.value)));
+  const again = mistakes.find((one) => one.tag === chosen?.tag);
+  if (again && chosen.problem === problem) {
+    tag.value = again.tag;
+    offerWays(again.ways);
+    way.value = Math.min(chosen.way, again.ways.length - 1);
+    await plant(bench, problem, again.tag, Number(way.value));
+  } else {
+    chosen = null;
+  }
 }
 
 async function plant(bench, problem, tag, way) {
-  chosen = tag ? { problem, tag, way } : null;
+  const asked = chosen = tag ? { problem, tag, way } : null;
   const shown = side.querySelector(".shown");
   if (!chosen) return shown.replaceChildren();
   shown.setAttribute("aria-live", document.body.classList.contains("dragging") ? "off" : "polite");
   const reply = await bench.askAbout({ do: "whatif", ...chosen });
+  if (asked !== chosen) return; // another mistake was chosen
   if (reply.error) shown.textContent = reply.error.message;
   else shown.innerHTML = reply.html; // made by headwork: formulas, numbers and its own advice
 }
@@ -62,11 +77,11 @@ export async function enter(bench) {
   chosen = null;
   const last = bench.table.problem.length - 1;
   await offer(bench, last);
-  if (bench.mode() !== "whatif") leave();
 }
 
 export function leave() {
   chosen = null;
+  offers++;
   side.hidden = true;
   side.replaceChildren();
 }

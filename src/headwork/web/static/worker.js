@@ -2,45 +2,55 @@
 // and `LOCK`, and headwork's own `VERSION`.
 
 const NOWHERE = "https://bench.invalid/"; // Pyodide wants an address; every file is looked up by its name
-const SYMBOLS = 60_000; // milliseconds for SymPy, which comes when symbols are first asked for
+const LATER = 60_000; // milliseconds for SymPy and mpmath, which come when they are first needed
 const START = `
 import sys
 from importlib.machinery import PathFinder
 
-def add(name, archive):
-    import lzma
+def add(name, content):
     path = f"/lib/{name}.zip"
     with open(path, "wb") as file:
-        file.write(lzma.decompress(archive.to_bytes()))
+        file.write(content)
     sys.path.append(path)
 
 class Later:
+    packed = {"mpmath", "sympy"}
     def find_spec(self, name, path=None, target=None):
-        if name != "sympy" or self not in sys.meta_path:
+        if name not in self.packed:
             return None
-        sys.meta_path.remove(self)
-        add("sympy", symbols())
+        self.packed.remove(name)
+        import lzma
+        add(name, lzma.decompress(later(f"{name}.bin").to_bytes()))
         return PathFinder.find_spec(name)
 
-for name, archive in archives:
-    add(name, archive)
+add("headwork", archive.to_bytes())
 sys.meta_path.append(Later())
 import headwork
 headwork.__version__ = version
 from headwork.web.ask import answer
+import gc
+gc.freeze()
 answer
 `;
 
 let held = null; // name → bytes, where the page is one file
 const network = self.fetch;
 
-function fetched(name) {
-  return held ? Promise.resolve(new Response(held[name])) : network(new URL(name, self.location));
+async function fetched(name) {
+  const response = held ? new Response(held[name]) : await network(new URL(name, self.location));
+  if (!response.ok) throw new Error(`${name} cannot be loaded`);
+  return response;
+}
+
+// The browser undoes gzip while Python starts, and faster; what is in the page itself has been undone already.
+async function unzipped(name) {
+  const response = await fetched(name);
+  return held ? response : new Response(response.body.pipeThrough(new DecompressionStream("gzip")));
 }
 
 // Bytes of an archive, now: Python waits for them inside an import.
 function archiveNow(name) {
-  self.postMessage({ slow: SYMBOLS });
+  self.postMessage({ slow: LATER });
   if (held) return held[name];
   const request = new XMLHttpRequest();
   request.open("GET", new URL(name, self.location), false);
@@ -56,25 +66,16 @@ async function asWasm(response) {
   return new Response(response.body, { headers: { "content-type": "application/wasm" } });
 }
 
-async function bytes(name) {
-  const response = await fetched(name);
-  if (!response.ok) throw new Error(`${name} cannot be loaded`);
-  return new Uint8Array(await response.arrayBuffer());
-}
-
 async function start() {
   self.fetch = async (address) => {
     const name = String(address).slice(NOWHERE.length);
-    const response = await fetched(name);
-    if (!response.ok) throw new Error(`${name} cannot be loaded`);
-    if (name.endsWith(".wasm")) return asWasm(response);
-    return held ? response : new Response(response.body.pipeThrough(new DecompressionStream("gzip")));
+    return name.endsWith(".wasm") ? asWasm(await fetched(name)) : unzipped(name);
   };
-  const archives = Promise.all(["mpmath", "headwork"].map(async (name) => [name, await bytes(`${name}.bin`)]));
+  const ours = unzipped("headwork.bin").then((response) => response.arrayBuffer());
   const python = await loadPyodide({
     indexURL: NOWHERE, stdLibURL: `${NOWHERE}python.bin`, lockFileContents: LOCK, createPyodideModule,
   });
-  const given = { archives: await archives, version: VERSION, symbols: () => archiveNow("sympy.bin") };
+  const given = { archive: new Uint8Array(await ours), version: VERSION, later: archiveNow };
   return python.runPython(START, { globals: python.toPy(given, { depth: 1 }) });
 }
 
