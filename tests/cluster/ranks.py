@@ -32,7 +32,7 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def run(world: int, work: Work, *args: Any, timeout: float = 60, limit: float = 150, lost: int = -1) -> list[Ended]:
+def run(world: int, work: Work, *args: Any, timeout: float = 300, limit: float = 600, lost: int = -1) -> list[Ended]:
     """`work(rank, *args)` on every rank of a new group with that timeout; a rank that is `lost`, or never ends, is
     ended here.
     """
@@ -84,7 +84,7 @@ def enter(
     os._exit(0)  # a group with a lost rank is not taken down in an orderly way
 
 
-def results(world: int, work: Work, *args: Any, timeout: float = 60) -> list[Any]:
+def results(world: int, work: Work, *args: Any, timeout: float = 300) -> list[Any]:
     """What every rank returned; an error of one is this test's."""
     ended = run(world, work, *args, timeout=timeout)
     wrong = [
