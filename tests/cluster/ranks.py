@@ -57,7 +57,7 @@ def run(world: int, work: Work, *args: Any, timeout: float = 300, limit: float =
         if process.is_alive():
             process.kill()
             process.join()
-        result, error, seconds = told or (None, "never ended" if process.exitcode == -9 else "", 0.0)
+        result, error, seconds = told or (None, "never ended" if process.exitcode == -9 else "told nothing", 0.0)
         found[rank] = Ended(process.exitcode, result, error, seconds)
     return [found[rank] for rank in range(world)]
 
