@@ -65,7 +65,8 @@ template <class T> HW_INLINE Vec<T> tanh(Vec<T> x) {
     return e / (e + T(2));
 }
 
-// log(1 + x) for 0 ≤ x ≤ 1: 2·artanh(s) with s = x/(x + 2) ≤ ⅓, whose series 2·(s + s³/3 + s⁵/5 …) ends below half a bit.
+// log(1 + x) for 0 ≤ x ≤ 1: 2·artanh(s) with s = x/(x + 2) ≤ ⅓, whose series 2·(s + s³/3 + s⁵/5 …) ends below half a
+// bit.
 template <class T> HW_INLINE Vec<T> log1p(Vec<T> x) {
     constexpr int last = sizeof(T) == 4 ? 15 : 33;
     const Vec<T> s = x / (x + T(2)), square = s * s;

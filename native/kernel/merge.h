@@ -162,7 +162,8 @@ template <class T> struct MergeWorker {
         const auto rows_of = [&](const hw_array &out, const hw_array &lse) {
             const int64_t of_out = batch_offset(out, at), of_lse = batch_offset(lse, at);
             return [=, &out, &lse](int64_t row) {
-                return Place{Group::place(out, of_out, head, first + row), Group::place(lse, of_lse, head, first + row)};
+                return Place{Group::place(out, of_out, head, first + row),
+                             Group::place(lse, of_lse, head, first + row)};
             };
         };
         const Merging<T> into{to.out, to.lse, call.out, call.lse, to.d_v};

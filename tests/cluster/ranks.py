@@ -32,7 +32,7 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def run(world: int, work: Work, *args: Any, timeout: float = 60, limit: float = 150, lost: int = -1) -> list[Ended]:
+def run(world: int, work: Work, *args: Any, timeout: float = 300, limit: float = 600, lost: int = -1) -> list[Ended]:
     """`work(rank, *args)` on every rank of a new group with that timeout; a rank that is `lost`, or never ends, is
     ended here.
     """
@@ -57,7 +57,7 @@ def run(world: int, work: Work, *args: Any, timeout: float = 60, limit: float = 
         if process.is_alive():
             process.kill()
             process.join()
-        result, error, seconds = told or (None, "never ended" if process.exitcode == -9 else "", 0.0)
+        result, error, seconds = told or (None, "never ended" if process.exitcode == -9 else "told nothing", 0.0)
         found[rank] = Ended(process.exitcode, result, error, seconds)
     return [found[rank] for rank in range(world)]
 
@@ -84,7 +84,7 @@ def enter(
     os._exit(0)  # a group with a lost rank is not taken down in an orderly way
 
 
-def results(world: int, work: Work, *args: Any, timeout: float = 60) -> list[Any]:
+def results(world: int, work: Work, *args: Any, timeout: float = 300) -> list[Any]:
     """What every rank returned; an error of one is this test's."""
     ended = run(world, work, *args, timeout=timeout)
     wrong = [
