@@ -61,12 +61,12 @@ def test_the_live_bench_works_in_the_site(browser: Any, documentation: Path) -> 
     problems: list[str] = []
     with hosted(documentation) as address:
         page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(f"{address}bench/")
         frame = page.frame_locator("iframe")
         frame.locator("body[data-ready]").wait_for()
         cell(frame, "X", 1, 1).fill("9")
         follows = frame.locator('.block[data-step="Q"][data-head="0"] mtable[data-role="Q"] mtd').last
-        until(lambda: str(follows.text_content()).strip(), "9", seconds=60)
+        until(lambda: str(follows.text_content()).strip(), "9", seconds=240)
     assert not problems
