@@ -55,7 +55,7 @@ def test_points_set_by_hand_survive_every_run(desk: Path) -> None:
     for _ in range(2):
         page = run("mark", desk / "sheet.toml", desk / "class.csv", "--overrides", desk / "by-hand.csv")
         assert "Ada: 2 of 2" in page
-        assert "set by hand to 1 instead of 7/8: a typing error" in page
+        assert "set by hand to 1 instead of 0.875: a typing error" in page
     folder = desk / "class"
     folder.mkdir()
     (folder / "one.toml").write_text((desk / "sheet.toml").read_text())

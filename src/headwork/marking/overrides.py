@@ -64,6 +64,8 @@ def overridden(marks: Marks, overrides: Overrides) -> Marks:
     own = {part: one for name in marks.known_as for part, one in overrides.get(known_as(name), {}).items()}
     if not own:
         return marks
+    from headwork.marking.report import points
+
     parts = {part.label: part for part in marks.parts}
     for label, one in own.items():
         part = parts.get(label)
@@ -72,6 +74,6 @@ def overridden(marks: Marks, overrides: Overrides) -> Marks:
         if one.score > part.max_score:
             raise HeadworkError(f"{one.line}: part {label} has {part.max_score} points, not {one.score}")
         why = f": {one.reason}" if one.reason else ""
-        note = f"set by hand to {one.score} instead of {part.score}{why}"
+        note = f"set by hand to {points(one.score)} instead of {points(part.score)}{why}"
         parts[label] = replace(part, score=one.score, notes=(*part.notes, note))
     return replace(marks, parts=tuple(parts.values()))

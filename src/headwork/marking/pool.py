@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from ctypes import c_byte
 from datetime import date
 from itertools import islice
 from multiprocessing import get_context
-from multiprocessing.synchronize import Event
 
 from headwork.errors import HeadworkError
 from headwork.marking.class_marker import ClassMarker, ClassOf, settled
@@ -51,7 +51,7 @@ def _marked(own: ClassMarker, students: Iterable[Answers], jobs: int, with_worki
             yield from map(own.mark, students)
             return
         spawn = get_context("spawn")
-        given_up = spawn.Event()
+        given_up = spawn.RawValue("b", 0)  # without a lock, which a killed process may hold
         pool = ProcessPoolExecutor(jobs - 1, spawn, _start, (own.sheets, own.today, with_working, given_up))
         try:
             yield from _shared(own, students, pool, jobs)
@@ -60,7 +60,7 @@ def _marked(own: ClassMarker, students: Iterable[Answers], jobs: int, with_worki
                 "a process that marks has ended before its work was done, killed or out of memory; try --jobs 1"
             ) from None
         finally:
-            given_up.set()
+            given_up.value = 1
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -130,10 +130,10 @@ def _collecting_rarely() -> Iterator[None]:
 
 _marker: ClassMarker
 _with_working: bool
-_given_up: Event
+_given_up: c_byte
 
 
-def _start(sheets: ClassOf, today: date, with_working: bool, given_up: Event) -> None:
+def _start(sheets: ClassOf, today: date, with_working: bool, given_up: c_byte) -> None:
     global _marker, _with_working, _given_up
     _marker, _with_working, _given_up = ClassMarker(sheets, today), with_working, given_up
     gc.set_threshold(RARELY)
@@ -141,4 +141,4 @@ def _start(sheets: ClassOf, today: date, with_working: bool, given_up: Event) ->
 
 def _mark(students: list[Answers]) -> list[Marks]:
     """Everybody in a group; nobody any more when it is for nothing."""
-    return [settled(_marker.mark(student), _with_working) for student in students if not _given_up.is_set()]
+    return [settled(_marker.mark(student), _with_working) for student in students if not _given_up.value]
