@@ -3,6 +3,7 @@
 
 const NOWHERE = "https://bench.invalid/"; // Pyodide wants an address; every file is looked up by its name
 const LATER = 60_000; // milliseconds for SymPy and mpmath, which come when they are first needed
+const PATIENCE = 2500; // and again for the answer, when mpmath is there; importing SymPy takes longer
 const START = `
 import sys
 from importlib.machinery import PathFinder
@@ -51,7 +52,12 @@ async function unzipped(name) {
 // Bytes of an archive, now: Python waits for them inside an import.
 function archiveNow(name) {
   self.postMessage({ slow: LATER });
-  if (held) return held[name];
+  const content = held ? held[name] : loadedNow(name);
+  if (name !== "sympy.bin") self.postMessage({ slow: PATIENCE });
+  return content;
+}
+
+function loadedNow(name) {
   const request = new XMLHttpRequest();
   request.open("GET", new URL(name, self.location), false);
   request.responseType = "arraybuffer";
