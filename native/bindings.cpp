@@ -154,7 +154,11 @@ NB_MODULE(_native, module) {
                nb::arg("return_lse").none(), nb::arg("threads").none(), nb::arg("default_threads"));
     module.def("plain_tensors", &plain_tensors, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
                nb::arg("mask").none(), nb::arg("out"), nb::arg("lse").none(), nb::arg("causal"), nb::arg("grouped"),
-               nb::arg("scale"), nb::arg("threads"));
+               nb::arg("scale").none(), nb::arg("threads"));
+    module.def("plain_gradients", &plain_gradients, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(),
+               nb::arg("out").none(), nb::arg("lse").none(), nb::arg("dout"), nb::arg("dq").none(),
+               nb::arg("dk").none(), nb::arg("dv").none(), nb::arg("causal"), nb::arg("scale").none(),
+               nb::arg("threads"));
     module.def(
         "multiply_add",
         [](int64_t operations, int threads) {

@@ -126,11 +126,30 @@ def plain_tensors(
     lse: object,
     causal: bool,
     grouped: bool,
-    scale: float,
+    scale: float | None,
     threads: int,
 ) -> bool:
     """Attention with torch's arguments, into `out` and, unless it is None, `lse`. False where they need a closer look,
     with nothing worked out.
+    """
+
+def plain_gradients(
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    out: object,
+    lse: object,
+    dout: object,
+    dq: object,
+    dk: object,
+    dv: object,
+    causal: bool,
+    scale: float | None,
+    threads: int,
+) -> bool:
+    """Its gradients, where `dq`, `dk` and `dv` are not None; False as above. Where `out` and `lse` are None, they are
+    worked out again.
     """
 
 def multiply_add(operations: int, threads: int) -> None:
