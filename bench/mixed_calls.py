@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwork.engine import attention, attention_backward
+from headwork.engine import BlockMask, attention, attention_backward
 
 FLOATS = (torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16)
 GIVEN = ("mask", "sinks", "alibi", "relative")
@@ -71,6 +71,11 @@ class Call:
                 options[name] = rng.integers(0, self.keys + 1, self.batch)
         if self.some():
             options |= {"dropout": float(rng.choice([0.1, 0.5, 0.9, 1.0])), "seed": int(rng.integers(2**62))}
+        if self.some():
+            sizes = [int(rng.choice([1, 3, 16, 32, 64, 200])) for _ in range(2)]
+            lead = [(), (self.heads,), (1,), (*self.batch, self.heads)][rng.integers(4)]
+            table = (*lead, -(-self.tokens // sizes[0]), -(-self.keys // sizes[1]))
+            options["blocks"] = BlockMask(rng.random(table) < 0.6, *sizes)
 
     def array(self, heads: int, rows: int, width: int) -> Tensor:
         shape = (*self.batch, rows, heads, width) if self.layout == "bshd" else (*self.batch, heads, rows, width)
@@ -132,6 +137,9 @@ class Call:
     def in_torch(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
         leaves = {n: t.clone().requires_grad_(t.is_floating_point()) for n, t in self.tensors.items()}
         numbers = {n: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for n, x in self.options.items()}
+        if "blocks" in numbers:
+            blocks = numbers["blocks"]
+            numbers["blocks"] = BlockMask(torch.from_numpy(blocks.visible), blocks.tokens, blocks.keys)
         out, lse = self.call_torch(leaves, numbers)
         total = (out * dout).sum() + torch.where(lse.isfinite(), lse * dlse, 0).sum()
         total.backward()
@@ -195,6 +203,10 @@ def formula(call: Call, tensors: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     left, right = options.get("window", (-1, -1))
     seen = seen & (distance >= -left) if left >= 0 else seen
     seen = seen & (distance <= right) if right >= 0 else seen
+    if "blocks" in options:
+        blocks = options["blocks"]
+        rows, columns = torch.arange(call.tokens) // blocks.tokens, key // blocks.keys
+        seen = seen & torch.from_numpy(blocks.visible)[..., rows[:, None], columns]
     if "alibi" in tensors:
         scores = scores - tensors["alibi"][..., None, None] * distance.abs()
     if "relative" in tensors:

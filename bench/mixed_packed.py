@@ -24,7 +24,7 @@ class Packed(Call):
         self.batch = ()
         self.sizes = [(self.size(), self.size()) for _ in range(int(self.rng.integers(1, 5)))]
         super().choose()
-        for name in ("lengths", "starts"):
+        for name in ("lengths", "starts", "blocks"):
             self.options.pop(name, None)
         if self.options["causal"] is True:
             self.sizes = [(tokens, tokens) for tokens, _ in self.sizes]
@@ -83,7 +83,7 @@ class Cache(Call):
         self.tokens = int(rng.choice([1, 1, 1, 2, 5]))
         super().choose()
         self.keys = self.keys or 1
-        for name in ("dropout", "seed", "starts"):
+        for name in ("dropout", "seed", "starts", "blocks"):
             self.options.pop(name, None)
         self.options["causal"] = "bottom_right" if self.some(0.7) else False
         self.options["lengths"] = rng.integers(0, self.keys + 1, self.batch)

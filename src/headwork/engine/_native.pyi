@@ -28,8 +28,12 @@ def forward(
     seed: int,
     threads: int,
     merges: bool = False,
+    blocks: _Array | None = None,
+    block_tokens: int = 0,
+    block_keys: int = 0,
 ) -> None:
-    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16.
+    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16. `blocks` is a Boolean
+    table, false where nothing of a block of so many tokens and keys may be read.
 
     `merges`: into the result over other keys that stands in `out` and `lse`.
     """
@@ -64,6 +68,9 @@ def backward(
     threads: int,
     delta: _Array | None = None,
     adds: bool = False,
+    blocks: _Array | None = None,
+    block_tokens: int = 0,
+    block_keys: int = 0,
 ) -> None:
     """Work out the gradients that have an array; those of biases are of the accumulation type.
 
