@@ -131,7 +131,8 @@ class Call:
         from headwork.torch import attention as in_tensors
 
         rest: dict[str, Any] = {n: t for n, t in leaves.items() if n not in "qkv"} | numbers
-        found: Any = in_tensors(*(leaves[n] for n in "qkv"), **rest, layout=self.layout, return_lse=True)
+        rest["layout"] = self.layout
+        found: Any = in_tensors(*(leaves[n] for n in "qkv"), **rest, return_lse=True)
         return found[0], found[1]
 
     def in_torch(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:

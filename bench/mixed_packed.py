@@ -53,22 +53,24 @@ class Packed(Call):
 
     def in_numpy(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
         arrays = {name: array(t) for name, t in self.tensors.items()}
-        given = [arrays.pop(name) for name in "qkv"]
-        options = {**self.options, **arrays, "layout": self.layout[1:]}
-        ends = (self.ends(0), self.ends(1))
-        out, lse = attention_varlen(*given, *ends, **options, return_lse=True)
+        q, k, v = (arrays.pop(name) for name in "qkv")
+        options: dict[str, Any] = {**self.options, **arrays, "layout": self.layout[1:]}
+        first, second = self.ends(0), self.ends(1)
+        out, lse = attention_varlen(q, k, v, first, second, **options, return_lse=True)
         asked: dict[str, Any] = {"bias_gradient": "alibi" in arrays or "relative" in arrays}
         asked["dlse"] = array(dlse.to(torch.float64 if self.dtype == torch.float64 else torch.float32))
-        got = attention_varlen_backward(*given, out, lse, array(dout), *ends, **asked, **options)
+        got = attention_varlen_backward(q, k, v, out, lse, array(dout), first, second, **asked, **options)
         found = {"out": out, "lse": lse} | {f"d{name}": x for name, x in got._asdict().items() if x is not None}
         return {name: tensor_of(x) for name, x in found.items()}
 
     def call_torch(self, leaves: dict[str, Tensor], numbers: dict[str, Any]) -> tuple[Tensor, Tensor]:
         from headwork.torch import attention_varlen as in_tensors
 
-        rest = {n: t for n, t in leaves.items() if n not in "qkv"} | numbers | {"layout": self.layout[1:]}
-        ends = [torch.tensor(self.ends(which)) for which in (0, 1)]
-        found: Any = in_tensors(*(leaves[n] for n in "qkv"), *ends, **rest, return_lse=True)
+        rest: dict[str, Any] = {n: t for n, t in leaves.items() if n not in "qkv"} | numbers
+        rest["layout"] = self.layout[1:]
+        first, second = (torch.tensor(self.ends(which)) for which in (0, 1))
+        q, k, v = (leaves[n] for n in "qkv")
+        found: Any = in_tensors(q, k, v, first, second, **rest, return_lse=True)
         return found[0], found[1]
 
 
@@ -144,8 +146,8 @@ class Cache(Call):
     def in_numpy(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
         tensors, options = self.asked()
         arrays = {n: array(t) for n, t in tensors.items()}
-        given = [arrays.pop(n) for n in "qkv"]
-        out, lse = attention_decode(*given, **arrays, **options, return_lse=True)
+        q, k, v = (arrays.pop(n) for n in "qkv")
+        out, lse = attention_decode(q, k, v, **arrays, **options, return_lse=True)
         return {"out": tensor_of(out), "lse": tensor_of(lse)}
 
     def in_torch(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
@@ -153,8 +155,9 @@ class Cache(Call):
 
         tensors, options = self.asked()
         numbers = {n: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for n, x in options.items()}
-        given = [tensors.pop(n) for n in "qkv"]
-        found: Any = in_tensors(*given, **tensors, **numbers, return_lse=True)
+        q, k, v = (tensors.pop(n) for n in "qkv")
+        rest: dict[str, Any] = {**tensors, **numbers}
+        found: Any = in_tensors(q, k, v, **rest, return_lse=True)
         return {"out": found[0], "lse": found[1]}
 
     def __str__(self) -> str:

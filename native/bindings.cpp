@@ -82,8 +82,8 @@ void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::han
               nb::handle dout, nb::handle dlse, nb::handle dq, nb::handle dk, nb::handle dv, nb::handle dmask,
               nb::handle dslopes, nb::handle dtable, nb::handle spans, nb::handle sinks, nb::handle slopes,
               nb::handle table, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
-              double dropout, uint64_t seed, int threads, nb::handle delta, bool adds,
-              nb::handle blocks, int64_t block_tokens, int64_t block_keys) {
+              double dropout, uint64_t seed, int threads, nb::handle delta, bool adds, nb::handle blocks,
+              int64_t block_tokens, int64_t block_keys) {
     const View q_view(q, false), k_view(k, false), v_view(v, false);
     const Given given(mask, spans, sinks, slopes, table, blocks, block_tokens, block_keys);
     const View out_view(out, false), lse_view(lse, false), dout_view(dout, false), dlse_view(dlse, false);
@@ -138,16 +138,16 @@ NB_MODULE(_native, module) {
                nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("sinks").none(),
                nb::arg("slopes").none(), nb::arg("table").none(), nb::arg("swapped"), nb::arg("offset"),
                nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"), nb::arg("dropout"),
-               nb::arg("seed"), nb::arg("threads"), nb::arg("merges") = false,
-               nb::arg("blocks").none() = nb::none(), nb::arg("block_tokens") = 0, nb::arg("block_keys") = 0);
+               nb::arg("seed"), nb::arg("threads"), nb::arg("merges") = false, nb::arg("blocks").none() = nb::none(),
+               nb::arg("block_tokens") = 0, nb::arg("block_keys") = 0);
     module.def("backward", &backward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(),
                nb::arg("out").none(), nb::arg("lse"), nb::arg("dout"), nb::arg("dlse").none(), nb::arg("dq").none(),
                nb::arg("dk").none(), nb::arg("dv").none(), nb::arg("dmask").none(), nb::arg("dslopes").none(),
                nb::arg("dtable").none(), nb::arg("spans").none(), nb::arg("sinks").none(), nb::arg("slopes").none(),
                nb::arg("table").none(), nb::arg("swapped"), nb::arg("offset"), nb::arg("left"), nb::arg("right"),
                nb::arg("scale"), nb::arg("softcap"), nb::arg("dropout"), nb::arg("seed"), nb::arg("threads"),
-               nb::arg("delta").none() = nb::none(), nb::arg("adds") = false,
-               nb::arg("blocks").none() = nb::none(), nb::arg("block_tokens") = 0, nb::arg("block_keys") = 0);
+               nb::arg("delta").none() = nb::none(), nb::arg("adds") = false, nb::arg("blocks").none() = nb::none(),
+               nb::arg("block_tokens") = 0, nb::arg("block_keys") = 0);
     module.def("merge", &merge, nb::arg("out"), nb::arg("lse"), nb::arg("added"), nb::arg("added_lse"),
                nb::arg("swapped"), nb::arg("threads"));
     module.def("decode", &decode, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("k_scales").none(),

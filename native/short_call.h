@@ -137,8 +137,8 @@ inline nb::object short_call(nb::handle q, nb::handle k, nb::handle v, nb::handl
     return nb::make_tuple(result, lse);
 }
 
-// The same for tensors, with torch's arguments: whether it is a call of this kind. Heads are grouped only where asked, and
-// a mask is not causal too.
+// The same for tensors, with torch's arguments: whether it is a call of this kind. Heads are grouped only where asked,
+// and a mask is not causal too.
 inline bool is_plain_call(const View &q, const View &k, const View &v, const View &mask, bool causal, bool grouped) {
     const Axes axes = q.rank() == 2 ? one_head : heads_first;
     if (!is_plain(q, k, v, axes) || (!grouped && k.size(3) != q.size(3))) return false;
@@ -184,11 +184,11 @@ inline hw_array laid_out(char *data, hw_type type, int64_t item, int64_t heads, 
     return array;
 }
 
-// Its gradients, each where there is a place for it; whether it was worked out. Without `out` and `lse` the call is made
-// again first: where it is small, that takes less time than to keep them.
+// Its gradients, each where there is a place for it; whether it was worked out. Without `out` and `lse` the call is
+// made again first: where it is small, that takes less time than to keep them.
 inline bool plain_gradients(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse,
-                            nb::handle dout, nb::handle dq, nb::handle dk, nb::handle dv, bool causal,
-                            nb::handle scale, int threads) {
+                            nb::handle dout, nb::handle dq, nb::handle dk, nb::handle dv, bool causal, nb::handle scale,
+                            int threads) {
     const View q_view(q), k_view(k), v_view(v), mask_view(mask), dout_view(dout), out_view(out), lse_view(lse);
     const View dq_view(dq), dk_view(dk), dv_view(dv);
     if (!dout_view.there() || !is_plain_call(q_view, k_view, v_view, mask_view, causal, true)) return false;

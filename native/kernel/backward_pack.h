@@ -28,8 +28,8 @@ template <class T> struct Queries {
     T *delta, *out;        // delta = Σ dout·out − dlse; `out` is one row of scratch
     int64_t *first, *last; // the keys each may read
     const char **mask, **blocks; // rows of the mask and of the table of blocks
-    RowKey *key; // of dropout
-    Lane *lane;  // where distances are counted
+    RowKey *key;                 // of dropout
+    Lane *lane;                  // where distances are counted
     int64_t count;
     bool finite, every; // every: each of them may read every key
 

@@ -191,8 +191,9 @@ template <class T> struct Tile {
 
     // Whether a row has the mask of the one before it, and nothing else is added.
     bool alike(const Queries<T> &queries, int64_t r) const {
-        return queries.mask[r] == queries.mask[r - 1] && queries.blocks[r] == queries.blocks[r - 1] && queries.only[r] != queries.only[r] &&
-               queries.only[r - 1] != queries.only[r - 1] && !has_distances(*call);
+        return queries.mask[r] == queries.mask[r - 1] && queries.blocks[r] == queries.blocks[r - 1] &&
+               queries.only[r] != queries.only[r] && queries.only[r - 1] != queries.only[r - 1] &&
+               !has_distances(*call);
     }
 
     void see_row(T *row, const char *mask, int64_t start, int64_t from, int64_t to) const {

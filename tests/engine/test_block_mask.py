@@ -79,11 +79,8 @@ def test_what_is_hidden_is_never_read(odd: float) -> None:
     gradients = attention_backward(q, k, v, out, lse, dout, blocks=blocks)
     assert all(np.isfinite(x).all() for x in (out, lse, *gradients[:3]))
     assert not gradients.k[..., 64:128, :].any()
-    large = np.full((2, 2), 1e25, np.float32)
-    assert (
-        attention(large, large, np.float32([[1, 1], [3, 3]]), blocks=BlockMask(np.array([[False, True]]), 2, 1))[0, 0]
-        == 3
-    )
+    large, values = np.full((2, 2), 1e25, np.float32), np.array([[1, 1], [3, 3]], np.float32)
+    assert attention(large, large, values, blocks=BlockMask(np.array([[False, True]]), 2, 1))[0, 0] == 3
 
 
 def test_the_threads_do_not_matter() -> None:
@@ -97,7 +94,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(HeadworkError, match="size of a block"):
         BlockMask(np.ones((1, 1), bool), 0, 4)
     with pytest.raises(HeadworkError, match="blocks is a ndarray"):
-        attention(x, x, x, blocks=np.ones((1, 1), bool))  # type: ignore[arg-type]  # that is the mistake
+        attention(x, x, x, blocks=np.ones((1, 1), bool))  # type: ignore[call-overload]  # that is the mistake
     with pytest.raises(HeadworkError, match="holds int64"):
         attention(x, x, x, blocks=BlockMask(np.ones((2, 2), np.int64), 4, 4))
     with pytest.raises(ShapeError, match=r"make \(2, 2, 3\)"):

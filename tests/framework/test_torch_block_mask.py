@@ -9,8 +9,11 @@ from headwork.engine import BlockMask
 from headwork.errors import HeadworkError
 from headwork.torch import attention, report
 
-# torch's compiler uses what torch deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+# torch's compiler uses what torch deprecates, and looks at gradients that nobody asked for.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),
+]
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "causal": {"causal": True},
@@ -78,6 +81,6 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(HeadworkError, match="holds ndarray"):
         attention(x, x, x, blocks=BlockMask(torch.ones(2, 2, dtype=torch.bool).numpy(), 4, 4))
     with pytest.raises(HeadworkError, match="blocks is a Tensor"):
-        attention(x, x, x, blocks=torch.ones(2, 2))  # type: ignore[arg-type]  # that is the mistake
+        attention(x, x, x, blocks=torch.ones(2, 2))  # that is the mistake
     with pytest.raises(HeadworkError, match=r"make \(2, 2, 2\)"):
         attention(x, x, x, blocks=BlockMask(torch.ones(2, 3, dtype=torch.bool), 4, 4))

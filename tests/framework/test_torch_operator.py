@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.torch import explain, scaled_dot_product_attention
@@ -205,7 +205,7 @@ def test_a_transformer_learns_the_same() -> None:
 @pytest.mark.parametrize("recorded", [False, True])
 def test_compiled_calls_keep_a_fine_log_sum_exp_for_gradients_alone(recorded: bool) -> None:
     """The last argument of the operator in the graphs that torch's compiler gets."""
-    seen = []
+    seen: list[Any] = []
 
     def look(graph: Any, inputs: Any) -> Any:
         seen.extend(node.args[-1] for node in graph.graph.nodes if node.target is attention)

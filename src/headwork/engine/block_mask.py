@@ -28,7 +28,7 @@ class BlockMask:
     def __post_init__(self) -> None:
         for name in ("tokens", "keys"):
             size = getattr(self, name)
-            if not isinstance(size, Integral) or isinstance(size, bool) or not 1 <= size <= 2**60:
+            if not isinstance(size, Integral) or isinstance(size, bool) or not 1 <= int(size) <= 2**60:
                 raise HeadworkError(
                     f"BlockMask: {name} is {size!r}. Give the size of a block, a whole number from 1 up."
                 )

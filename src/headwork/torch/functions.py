@@ -4,12 +4,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, empty_like, get_num_threads, is_grad_enabled
+from torch.autograd import _profiler_enabled as profiled
 from torch.autograd.function import _SingleLevelFunction
 
 from headwork.engine.backend import DEFAULT_THREADS, kernel
 from headwork.torch.calls import Biases, What, plain
 from headwork.torch.operator import attention_backward, forward, gradients, remember
-from headwork.torch.path import PLAIN, is_memory, profiled
+from headwork.torch.path import PLAIN, is_memory
 
 
 class AtOnce(torch.autograd.Function):
