@@ -3,8 +3,9 @@
     python bench/mixed_calls.py --count 10000 --seed 1
     python bench/mixed_calls.py --count 1 --seed 1 --first 4711     # one of them again
 
-NumPy's function and its gradients on every call, `headwork.torch.attention` on every other. A call is wrong where an
-entry is farther from float64 than rounding allows, or not finite where the formula is.
+NumPy's function and its gradients and `headwork.torch`'s on every call; of four, two are plain, one is of packed
+sequences and one reads a cache (`mixed_packed.py`). A call is wrong where an entry is farther from float64 than
+rounding allows, or not finite where the formula is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwork.engine import attention, attention_backward
+from headwork.engine import BlockMask, attention, attention_backward
 
 FLOATS = (torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16)
 GIVEN = ("mask", "sinks", "alibi", "relative")
@@ -26,6 +27,9 @@ GIVEN = ("mask", "sinks", "alibi", "relative")
 
 class Call:
     """One call: tensors that may have gradients, and the rest of the options."""
+
+    gradients = True
+    item = 0  # of a packed sequence, by which dropout tells it from the others
 
     def __init__(self, number: int, seed: int) -> None:
         self.rng = rng = np.random.default_rng((seed, number))
@@ -67,6 +71,11 @@ class Call:
                 options[name] = rng.integers(0, self.keys + 1, self.batch)
         if self.some():
             options |= {"dropout": float(rng.choice([0.1, 0.5, 0.9, 1.0])), "seed": int(rng.integers(2**62))}
+        if self.some():
+            sizes = [int(rng.choice([1, 3, 16, 32, 64, 200])) for _ in range(2)]
+            lead = [(), (self.heads,), (1,), (*self.batch, self.heads)][rng.integers(4)]
+            table = (*lead, -(-self.tokens // sizes[0]), -(-self.keys // sizes[1]))
+            options["blocks"] = BlockMask(rng.random(table) < 0.6, *sizes)
 
     def array(self, heads: int, rows: int, width: int) -> Tensor:
         shape = (*self.batch, rows, heads, width) if self.layout == "bshd" else (*self.batch, heads, rows, width)
@@ -100,6 +109,46 @@ class Call:
             found["mask"] = seen if self.some(0.5) else drawn(shape).masked_fill(~seen, -math.inf)
         return found
 
+    def formula(self, tensors: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return formula(self, tensors)
+
+    def in_numpy(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
+        arrays = {name: array(t) for name, t in self.tensors.items()}
+        q, k, v = (arrays.pop(name) for name in "qkv")
+        options = {**self.options, **arrays, "layout": self.layout}
+        out, lse = attention(q, k, v, **options, return_lse=True)
+        additive = "mask" in arrays and arrays["mask"].dtype != np.bool_
+        asked: dict[str, Any] = {"mask_gradient": additive, "bias_gradient": "alibi" in arrays or "relative" in arrays}
+        upward = {"dlse": array(dlse.to(torch.float64 if self.dtype == torch.float64 else torch.float32))}
+        got = attention_backward(q, k, v, out, lse, array(dout), **upward, **asked, **options)
+        found = {"out": out, "lse": lse} | {f"d{name}": x for name, x in got._asdict().items() if x is not None}
+        threads = attention(q, k, v, **options, threads=1)
+        if not (np.asarray(threads, np.float64) == np.asarray(out, np.float64)).all():
+            raise AssertionError("other bits for one thread")
+        return {name: tensor_of(x) for name, x in found.items()}
+
+    def call_torch(self, leaves: dict[str, Tensor], numbers: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        from headwork.torch import attention as in_tensors
+
+        rest: dict[str, Any] = {n: t for n, t in leaves.items() if n not in "qkv"} | numbers
+        rest["layout"] = self.layout
+        found: Any = in_tensors(*(leaves[n] for n in "qkv"), **rest, return_lse=True)
+        return found[0], found[1]
+
+    def in_torch(self, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
+        leaves = {n: t.clone().requires_grad_(t.is_floating_point()) for n, t in self.tensors.items()}
+        numbers = {n: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for n, x in self.options.items()}
+        if "blocks" in numbers:
+            blocks = numbers["blocks"]
+            numbers["blocks"] = BlockMask(torch.from_numpy(blocks.visible), blocks.tokens, blocks.keys)
+        out, lse = self.call_torch(leaves, numbers)
+        total = (out * dout).sum() + torch.where(lse.isfinite(), lse * dlse, 0).sum()
+        total.backward()
+        found = {"out": out.detach(), "lse": lse.detach()}
+        return found | {
+            f"d{n}": torch.zeros_like(t) if t.grad is None else t.grad for n, t in leaves.items() if t.requires_grad
+        }
+
     def __str__(self) -> str:
         shapes = {name: tuple(t.shape) for name, t in self.tensors.items()}
         return f"{self.dtype} {self.layout} {shapes} {self.options}"
@@ -121,7 +170,7 @@ def kept(call: Call) -> Tensor:
 
     columns = np.arange(call.keys, dtype=np.uint32)
     rows = []
-    for item in range(math.prod(call.batch)):
+    for item in range(call.item, call.item + math.prod(call.batch)):
         for head in range(call.heads):
             for row in range(call.tokens):
                 key = scattered(scattered(scattered(scattered(call.options["seed"]) ^ item) ^ head) ^ row)
@@ -155,6 +204,10 @@ def formula(call: Call, tensors: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     left, right = options.get("window", (-1, -1))
     seen = seen & (distance >= -left) if left >= 0 else seen
     seen = seen & (distance <= right) if right >= 0 else seen
+    if "blocks" in options:
+        blocks = options["blocks"]
+        rows, columns = torch.arange(call.tokens) // blocks.tokens, key // blocks.keys
+        seen = seen & torch.from_numpy(blocks.visible)[..., rows[:, None], columns]
     if "alibi" in tensors:
         scores = scores - tensors["alibi"][..., None, None] * distance.abs()
     if "relative" in tensors:
@@ -182,8 +235,10 @@ def reference(call: Call, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
     fine = {n: t.to(torch.float64).clone() if t.is_floating_point() else t for n, t in call.tensors.items()}
     for tensor in fine.values():
         tensor.requires_grad_(tensor.is_floating_point())
-    out, lse = formula(call, fine)
+    out, lse = call.formula(fine)
     out = out.transpose(-2, -3) if call.layout == "bshd" else out
+    if not call.gradients:
+        return {"out": out.detach(), "lse": lse.detach()}
     total = (out * dout.to(torch.float64)).sum() + torch.where(lse.isfinite(), lse * dlse, 0).sum()
     total.backward()
     found = {"out": out.detach(), "lse": lse.detach()}
@@ -195,6 +250,9 @@ def reference(call: Call, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
 def array(tensor: Tensor) -> Any:
     import ml_dtypes
 
+    if tensor.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        kind = str(tensor.dtype).removeprefix("torch.")
+        return tensor.contiguous().view(torch.uint8).numpy().view(getattr(ml_dtypes, kind))
     if tensor.dtype == torch.bfloat16:
         return tensor.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
     return tensor.detach().numpy()
@@ -205,36 +263,11 @@ def tensor_of(found: Any) -> Tensor:
 
 
 def in_numpy(call: Call, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
-    arrays = {name: array(t) for name, t in call.tensors.items()}
-    q, k, v = (arrays.pop(name) for name in "qkv")
-    options = {**call.options, **arrays, "layout": call.layout}
-    out, lse = attention(q, k, v, **options, return_lse=True)
-    additive = "mask" in arrays and arrays["mask"].dtype != np.bool_
-    asked: dict[str, Any] = {"mask_gradient": additive, "bias_gradient": "alibi" in arrays or "relative" in arrays}
-    upward = {"dlse": array(dlse.to(torch.float64 if call.dtype == torch.float64 else torch.float32))}
-    got = attention_backward(q, k, v, out, lse, array(dout), **upward, **asked, **options)
-    found = {"out": out, "lse": lse} | {f"d{name}": x for name, x in got._asdict().items() if x is not None}
-    threads = attention(q, k, v, **options, threads=1)
-    if not (np.asarray(threads, np.float64) == np.asarray(out, np.float64)).all():
-        raise AssertionError("other bits for one thread")
-    return {name: tensor_of(x) for name, x in found.items()}
+    return call.in_numpy(dout, dlse)
 
 
 def in_torch(call: Call, dout: Tensor, dlse: Tensor) -> dict[str, Tensor]:
-    from headwork.torch import attention as in_tensors
-
-    leaves = {n: t.clone().requires_grad_(t.is_floating_point()) for n, t in call.tensors.items()}
-    numbers = {n: torch.from_numpy(x) if isinstance(x, np.ndarray) else x for n, x in call.options.items()}
-    q, k, v = (leaves[name] for name in "qkv")
-    rest = {n: t for n, t in leaves.items() if n not in "qkv"}
-    options: dict[str, Any] = {**rest, **numbers, "layout": call.layout}
-    out, lse = in_tensors(q, k, v, **options, return_lse=True)
-    total = (out * dout).sum() + torch.where(lse.isfinite(), lse * dlse, 0).sum()
-    total.backward()
-    found = {"out": out.detach(), "lse": lse.detach()}
-    return found | {
-        f"d{n}": torch.zeros_like(t) if t.grad is None else t.grad for n, t in leaves.items() if t.requires_grad
-    }
+    return call.in_torch(dout, dlse)
 
 
 def wrong(call: Call, ways: tuple[Any, ...] = (in_numpy, in_torch)) -> str:
@@ -275,6 +308,8 @@ def wrong(call: Call, ways: tuple[Any, ...] = (in_numpy, in_torch)) -> str:
 
 
 def main() -> None:
+    from mixed_packed import Cache, Packed
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -282,12 +317,15 @@ def main() -> None:
     parser.add_argument("--numpy-only", action="store_true")
     chosen = parser.parse_args()
     failed = 0
+    kinds = (Call, Packed, Call, Cache)
     for number in range(chosen.first, chosen.first + chosen.count):
-        call = Call(number, chosen.seed)
+        call = kinds[number % 4](number, chosen.seed)
         found = wrong(call, (in_numpy,) if chosen.numpy_only else (in_numpy, in_torch))
         if found:
             failed += 1
             print(f"{number}: {found}\n    {call}", flush=True)
+        if (number + 1) % 1000 == 0:
+            print(f"… up to {number + 1}, {failed} wrong", file=sys.stderr, flush=True)
     print(f"{chosen.count} calls, {failed} wrong")
     sys.exit(failed > 0)
 

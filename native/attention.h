@@ -49,8 +49,11 @@ typedef struct {
     // block_table[b · item_blocks + j / block_size], and blocks stand on the last batch axis of k, v and their scales.
     const int64_t *block_table;
     int64_t item_blocks, block_size;
-    hw_array mask;         // optional: HW_BOOL, true where a key may be read; otherwise added to the scores
-    hw_array out;          // (batch…, head, token, d_v)
+    hw_array mask; // optional: HW_BOOL, true where a key may be read; otherwise added to the scores
+    // Optional: HW_BOOL (batch…, head, block of tokens, block of keys), false where nothing of a block may be read.
+    hw_array blocks;
+    int64_t block_tokens, block_keys; // the sizes of such a block
+    hw_array out;                     // (batch…, head, token, d_v)
     hw_array lse;          // optional: natural log-sum-exp, in the accumulation type or in HW_FLOAT64; column unused
     hw_array weights;      // optional: (batch…, head, token, key), in the accumulation type
     const hw_span *spans;  // optional: one for every batch item, the last batch axis fastest

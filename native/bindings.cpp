@@ -39,6 +39,10 @@ hw_attention described(const View &q, const View &k, const View &v, const Given 
     call.table = array_of(given.table, heads_and_columns, 2);
     call.reach = given.table.size(1) / 2;
     call.lse = array_of(lse, rows_only, 2);
+    call.blocks = array_of(given.blocks, heads_first, 3);
+    call.block_tokens = given.block_tokens;
+    call.block_keys = given.block_keys;
+    if (given.blocks.there()) check_blocks(call, given.blocks);
     if (given.spans.there()) {
         if (!given.spans.is_table(sizeof(hw_span) / sizeof(int64_t))) throw nb::value_error("spans are no table");
         const int64_t count = given.spans.size(2);
@@ -62,9 +66,9 @@ hw_attention described(const View &q, const View &k, const View &v, const Given 
 void forward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::handle out, nb::handle lse,
              nb::handle weights, nb::handle spans, nb::handle sinks, nb::handle slopes, nb::handle table, bool swapped,
              int64_t offset, int64_t left, int64_t right, double scale, double softcap, double dropout, uint64_t seed,
-             int threads, bool merges) {
+             int threads, bool merges, nb::handle blocks, int64_t block_tokens, int64_t block_keys) {
     const View q_view(q, false), k_view(k, false), v_view(v, false);
-    const Given given(mask, spans, sinks, slopes, table);
+    const Given given(mask, spans, sinks, slopes, table, blocks, block_tokens, block_keys);
     const View out_view(out, true), lse_view(lse, true), weights_view(weights, true);
     const Options options{swapped, offset, left, right, scale, softcap, dropout, seed, threads};
     hw_attention call = described(q_view, k_view, v_view, given, out_view, lse_view, options);
@@ -78,9 +82,10 @@ void backward(nb::handle q, nb::handle k, nb::handle v, nb::handle mask, nb::han
               nb::handle dout, nb::handle dlse, nb::handle dq, nb::handle dk, nb::handle dv, nb::handle dmask,
               nb::handle dslopes, nb::handle dtable, nb::handle spans, nb::handle sinks, nb::handle slopes,
               nb::handle table, bool swapped, int64_t offset, int64_t left, int64_t right, double scale, double softcap,
-              double dropout, uint64_t seed, int threads, nb::handle delta, bool adds) {
+              double dropout, uint64_t seed, int threads, nb::handle delta, bool adds, nb::handle blocks,
+              int64_t block_tokens, int64_t block_keys) {
     const View q_view(q, false), k_view(k, false), v_view(v, false);
-    const Given given(mask, spans, sinks, slopes, table);
+    const Given given(mask, spans, sinks, slopes, table, blocks, block_tokens, block_keys);
     const View out_view(out, false), lse_view(lse, false), dout_view(dout, false), dlse_view(dlse, false);
     const View dq_view(dq, true), dk_view(dk, true), dv_view(dv, true), dmask_view(dmask, true);
     const View dslopes_view(dslopes, true), dtable_view(dtable, true), delta_view(delta, false);
@@ -133,14 +138,16 @@ NB_MODULE(_native, module) {
                nb::arg("lse").none(), nb::arg("weights").none(), nb::arg("spans").none(), nb::arg("sinks").none(),
                nb::arg("slopes").none(), nb::arg("table").none(), nb::arg("swapped"), nb::arg("offset"),
                nb::arg("left"), nb::arg("right"), nb::arg("scale"), nb::arg("softcap"), nb::arg("dropout"),
-               nb::arg("seed"), nb::arg("threads"), nb::arg("merges") = false);
+               nb::arg("seed"), nb::arg("threads"), nb::arg("merges") = false, nb::arg("blocks").none() = nb::none(),
+               nb::arg("block_tokens") = 0, nb::arg("block_keys") = 0);
     module.def("backward", &backward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(),
                nb::arg("out").none(), nb::arg("lse"), nb::arg("dout"), nb::arg("dlse").none(), nb::arg("dq").none(),
                nb::arg("dk").none(), nb::arg("dv").none(), nb::arg("dmask").none(), nb::arg("dslopes").none(),
                nb::arg("dtable").none(), nb::arg("spans").none(), nb::arg("sinks").none(), nb::arg("slopes").none(),
                nb::arg("table").none(), nb::arg("swapped"), nb::arg("offset"), nb::arg("left"), nb::arg("right"),
                nb::arg("scale"), nb::arg("softcap"), nb::arg("dropout"), nb::arg("seed"), nb::arg("threads"),
-               nb::arg("delta").none() = nb::none(), nb::arg("adds") = false);
+               nb::arg("delta").none() = nb::none(), nb::arg("adds") = false, nb::arg("blocks").none() = nb::none(),
+               nb::arg("block_tokens") = 0, nb::arg("block_keys") = 0);
     module.def("merge", &merge, nb::arg("out"), nb::arg("lse"), nb::arg("added"), nb::arg("added_lse"),
                nb::arg("swapped"), nb::arg("threads"));
     module.def("decode", &decode, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("k_scales").none(),
@@ -154,7 +161,11 @@ NB_MODULE(_native, module) {
                nb::arg("return_lse").none(), nb::arg("threads").none(), nb::arg("default_threads"));
     module.def("plain_tensors", &plain_tensors, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
                nb::arg("mask").none(), nb::arg("out"), nb::arg("lse").none(), nb::arg("causal"), nb::arg("grouped"),
-               nb::arg("scale"), nb::arg("threads"));
+               nb::arg("scale").none(), nb::arg("threads"));
+    module.def("plain_gradients", &plain_gradients, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(),
+               nb::arg("out").none(), nb::arg("lse").none(), nb::arg("dout"), nb::arg("dq").none(),
+               nb::arg("dk").none(), nb::arg("dv").none(), nb::arg("causal"), nb::arg("scale").none(),
+               nb::arg("threads"));
     module.def(
         "multiply_add",
         [](int64_t operations, int threads) {

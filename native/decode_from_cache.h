@@ -103,7 +103,7 @@ inline void decode(nb::handle q, nb::handle k, nb::handle v, nb::handle k_scales
                    int64_t right, double scale, double softcap, int threads) {
     const View q_view(q, false), out_view(out, true), lse_view(lse, true);
     CacheViews cache(k, v, k_scales, v_scales, block_table);
-    const Given given(nb::none(), spans, sinks, slopes, table);
+    const Given given(nb::none(), spans, sinks, slopes, table, nb::none(), 0, 0);
     if (q_view.rank() != 4 || cache.k.rank() != 4 || cache.v.rank() != 4) throw nb::value_error("four axes, please");
     const Axes axes = swapped ? tokens_first : heads_first;
     const int64_t items = q_view.size(4);

@@ -8,10 +8,25 @@ namespace headwork {
 
 // What is read besides q, k and v, and how.
 struct Given {
-    const View mask, spans, sinks, slopes, table;
-    Given(nb::handle mask, nb::handle spans, nb::handle sinks, nb::handle slopes, nb::handle table)
-        : mask(mask, false), spans(spans, false), sinks(sinks, false), slopes(slopes, false), table(table, false) {}
+    const View mask, spans, sinks, slopes, table, blocks;
+    int64_t block_tokens, block_keys;
+    Given(nb::handle mask, nb::handle spans, nb::handle sinks, nb::handle slopes, nb::handle table, nb::handle blocks,
+          int64_t block_tokens, int64_t block_keys)
+        : mask(mask, false), spans(spans, false), sinks(sinks, false), slopes(slopes, false), table(table, false),
+          blocks(blocks, false), block_tokens(block_tokens), block_keys(block_keys) {}
 };
+
+// The table has a row for every block of tokens and a column for every block of keys.
+inline void check_blocks(const hw_attention &call, const View &blocks) {
+    const auto count = [](int64_t all, int64_t size) { return (all + size - 1) / size; };
+    const bool sized = call.block_tokens > 0 && call.block_keys > 0;
+    if (!sized || blocks.known_type() != HW_BOOL || blocks.size(2) != count(call.tokens, call.block_tokens) ||
+        blocks.size(1) != count(call.keys, call.block_keys) || (blocks.size(3) != 1 && blocks.size(3) != call.heads))
+        throw nb::value_error("blocks are no table of the tokens' and keys' blocks");
+    for (int i = 0; i < HW_BATCH_AXES; ++i)
+        if (blocks.size(4 + i) != 1 && blocks.size(4 + i) != call.batch[HW_BATCH_AXES - 1 - i])
+            throw nb::value_error("blocks do not fit the batch");
+}
 
 // Spans come from tensors whose numbers nobody has seen before: none may lead out of the arrays, or two to one row.
 inline void check_spans(const hw_attention &call, int64_t count, bool packed) {

@@ -27,9 +27,9 @@ template <class T> struct Queries {
     T *only;               // where nothing but the lowest numbers of a mask is read: the largest of them; otherwise NaN
     T *delta, *out;        // delta = Σ dout·out − dlse; `out` is one row of scratch
     int64_t *first, *last; // the keys each may read
-    const char **mask;
-    RowKey *key; // of dropout
-    Lane *lane;  // where distances are counted
+    const char **mask, **blocks; // rows of the mask and of the table of blocks
+    RowKey *key;                 // of dropout
+    Lane *lane;                  // where distances are counted
     int64_t count;
     bool finite, every; // every: each of them may read every key
 
@@ -45,6 +45,7 @@ template <class T> struct Queries {
         first = from.take<int64_t>(room);
         last = from.take<int64_t>(room);
         mask = from.take<const char *>(room);
+        blocks = from.take<const char *>(room);
         key = from.take<RowKey>(call.dropout > 0 ? room : 0);
         lane = from.take<Lane>(has_distances(call) ? room : 0);
     }
@@ -100,6 +101,7 @@ template <class T> struct Queries {
             first[r] = here.first;
             last[r] = here.last;
             mask[r] = here.mask;
+            blocks[r] = here.blocks;
             every = every && here.first == 0 && here.last == group.span.keys;
         }
         finite = !any<T>(zeros != zeros);
@@ -108,7 +110,7 @@ template <class T> struct Queries {
         for (int64_t i = 0; i < past * d_v; i += W<T>) store<T>(dout + rows * d_v + i, Vec<T>{});
         for (int64_t r = rows; r < rows + past; ++r)
             lse[r] = rest[r] = delta[r] = 0, only[r] = static_cast<T>(__builtin_nan("")), first[r] = last[r] = 0,
-            mask[r] = nullptr;
+            mask[r] = blocks[r] = nullptr;
         for (int64_t r = rows; r < rows + past && dropout.on; ++r) key[r] = {};
     }
 

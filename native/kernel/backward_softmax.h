@@ -48,7 +48,9 @@ template <class T> struct Tile {
 
     // Works out p and ds; false where every key is hidden from every row, with nothing worked out.
     bool work(const Queries<T> &queries, const Keys<T> &keys) {
-        const Seen seen = how_seen(queries, keys);
+        const Cover cover = covered_by(queries, keys);
+        if (cover == Cover::none) return false;
+        const Seen seen = how_seen(queries, keys, cover == Cover::some);
         clean = seen == Seen::all || (keys.finite && queries.finite);
         reach(keys.padded, seen == Seen::range && clean);
         if (seen == Seen::general && !see(queries, keys)) return false;
@@ -69,9 +71,19 @@ template <class T> struct Tile {
     }
 
   private:
-    Seen how_seen(const Queries<T> &queries, const Keys<T> &keys) {
+    // How much of the keys the rows may read by the table of blocks, where there is one.
+    Cover covered_by(const Queries<T> &queries, const Keys<T> &keys) const {
+        if (!call->blocks.data) return Cover::all;
+        const char *const *const of = queries.blocks + row0;
+        Cover cover = Cover::none;
+        for (int64_t r = 0; r < rows; ++r)
+            cover = covered(*call, of[r], r ? of[r - 1] : nullptr, cover, keys.start, keys.start + keys.count);
+        return cover;
+    }
+
+    Seen how_seen(const Queries<T> &queries, const Keys<T> &keys, bool in_part) {
         using Int = typename Shape<T>::Int;
-        const bool general = call->mask.data || cap > 0 || has_distances(*call);
+        const bool general = in_part || call->mask.data || cap > 0 || has_distances(*call);
         bool all = keys.count == keys.padded;
         if (all && queries.every && !general) return Seen::all;
         for (int64_t r = 0; r < rows; ++r) {
@@ -167,6 +179,7 @@ template <class T> struct Tile {
                 continue;
             }
             see_row(row, queries.mask[row0 + r], keys.start, reads_from[r], reads_to[r]);
+            if (queries.blocks[row0 + r]) hide_blocks(row, queries.blocks[row0 + r], keys.start, keys.count);
             if (has_distances(*call))
                 Distances<T>(*group, queries.lane[row0 + r])
                     .add(row + reads_from[r], keys.start + reads_from[r], reads_to[r] - reads_from[r]);
@@ -178,8 +191,9 @@ template <class T> struct Tile {
 
     // Whether a row has the mask of the one before it, and nothing else is added.
     bool alike(const Queries<T> &queries, int64_t r) const {
-        return queries.mask[r] == queries.mask[r - 1] && queries.only[r] != queries.only[r] &&
-               queries.only[r - 1] != queries.only[r - 1] && !has_distances(*call);
+        return queries.mask[r] == queries.mask[r - 1] && queries.blocks[r] == queries.blocks[r - 1] &&
+               queries.only[r] != queries.only[r] && queries.only[r - 1] != queries.only[r - 1] &&
+               !has_distances(*call);
     }
 
     void see_row(T *row, const char *mask, int64_t start, int64_t from, int64_t to) const {
@@ -196,6 +210,14 @@ template <class T> struct Tile {
             for (int64_t j = from; j < to; ++j) row[j] = some[j - from];
         } else {
             for (int64_t j = from; j < to; ++j) row[j] = read_bias<T>(array, mask + (start + j) * array.column);
+        }
+    }
+
+    void hide_blocks(T *row, const char *blocks, int64_t start, int64_t count) const {
+        for (int64_t j = 0, next; j < count; j = next) {
+            const int64_t block = (start + j) / call->block_keys;
+            next = least(count, (block + 1) * call->block_keys - start);
+            for (; !blocks[block * call->blocks.column] && j < next; ++j) row[j] = -infinity<T>;
         }
     }
 

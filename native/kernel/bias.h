@@ -47,7 +47,7 @@ HW_INLINE bool has_additive_mask(const hw_attention &call) { return call.mask.da
 HW_INLINE bool has_distances(const hw_attention &call) { return call.slopes.data || call.table.data; }
 HW_INLINE bool is_biased(const hw_attention &call) { return has_additive_mask(call) || has_distances(call); }
 // Whether anything but causal order, windows and lengths may hide a key.
-HW_INLINE bool may_hide(const hw_attention &call) { return call.mask.data || call.table.data; }
+HW_INLINE bool may_hide(const hw_attention &call) { return call.mask.data || call.table.data || call.blocks.data; }
 
 // The sum of two that are added to a score: −∞ only where one of them is.
 template <class T> HW_INLINE T both_added(T a, T b) {

@@ -32,7 +32,7 @@ template <class T> bool suits_rows(const hw_attention &of) {
     // bit.
     if (of.lse.data && of.lse.type == HW_FLOAT64 && sizeof(T) == 4) return false;
     return most_tokens(of) * (of.heads / of.kv_heads) <= max_rows && reads_whole<T>(of.k, of.d_k) &&
-           reads_whole<T>(of.v, of.d_v) && !of.weights.data && !(of.dropout > 0);
+           reads_whole<T>(of.v, of.d_v) && !of.weights.data && !(of.dropout > 0) && !of.blocks.data;
 }
 
 template <class T> struct RowCall {

@@ -13,6 +13,7 @@ constexpr int64_t word = 32;       // keys whose visibility fits one word
 // One query head at one token: where it reads and writes, and the keys [first, last) it may read.
 struct Lane {
     const char *q, *mask;
+    const char *blocks; // the row of the table of blocks that is its token's, or null
     char *out, *lse, *weights;
     int64_t first, last;
     int64_t token, head;
@@ -68,6 +69,28 @@ struct KeyRows {
     }
 };
 
+// How much of some keys may be read by the table of blocks.
+enum class Cover { none, some, all };
+
+// Of the keys [from, to), of which there are some, by the token that has this row of the table.
+HW_INLINE Cover covered(const hw_attention &call, const char *row, int64_t from, int64_t to) {
+    bool some = false, all = true;
+    for (int64_t block = from / call.block_keys; block * call.block_keys < to; ++block) {
+        const bool seen = row[block * call.blocks.column] != 0;
+        some |= seen;
+        all &= seen;
+    }
+    return all ? Cover::all : some ? Cover::some : Cover::none;
+}
+
+// The same for several rows, of which neighbours are often one; a null pointer is none of them.
+HW_INLINE Cover covered(const hw_attention &call, const char *row, const char *before, Cover so_far, int64_t from,
+                        int64_t to) {
+    if (!row || row == before || so_far == Cover::some) return so_far;
+    const Cover here = covered(call, row, from, to);
+    return !before || here == so_far ? here : Cover::some;
+}
+
 // One batch item and one key head: the queries of every head in the group that reads it are its lanes, the heads of
 // one token side by side, so that neighbouring lanes read nearly the same keys.
 struct Group {
@@ -76,7 +99,7 @@ struct Group {
     int64_t item, kv_head, heads, lanes, head0;
     const char *k, *v;
     int64_t q, out, mask, lse, weights; // offsets in bytes of this batch item
-    int64_t sinks = 0, slopes = 0, table = 0;
+    int64_t sinks = 0, slopes = 0, table = 0, blocks = 0;
 
     Group(const hw_attention &of, int64_t item, int64_t kv_head)
         : call(&of), span(span_of(of, item)), item(item), kv_head(kv_head) {
@@ -95,6 +118,7 @@ struct Group {
         if (of.sinks.data) sinks = batch_offset(of.sinks, at);
         if (of.slopes.data) slopes = batch_offset(of.slopes, at);
         if (of.table.data) table = batch_offset(of.table, at);
+        if (of.blocks.data) blocks = batch_offset(of.blocks, at);
     }
 
     // Of k, v or their scales.
@@ -156,6 +180,8 @@ struct Group {
     void see(Lane &lane, int64_t token) const {
         const int64_t position = token + span.offset;
         lane.token = token;
+        const int64_t row = call->blocks.data ? (span.token0 + token) / call->block_tokens : 0;
+        lane.blocks = place(call->blocks, blocks, lane.head, row);
         lane.first = call->left < 0 ? span.first : most(span.first, position - call->left);
         lane.last = call->right < 0 ? span.keys : least<int64_t>(span.keys, position + call->right + 1);
         if (lane.last <= lane.first) lane.first = lane.last = 0;

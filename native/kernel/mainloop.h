@@ -101,6 +101,13 @@ template <class T> struct PanelWorker {
         block.lines = (tile_of<max_vectors> * most(of.d_k, of.d_v) * size + share - 1) / share;
     }
 
+    // By the table of blocks, from every panel: nothing of these keys is to be read, or copied.
+    bool hidden(int64_t panels, int64_t from, int64_t to) const {
+        bool none = of.blocks.data;
+        for (int64_t i = 0; none && i < panels; ++i) none = covered(panel[i], of, from, to) == Cover::none;
+        return none;
+    }
+
     void work_panel(Panel<T> &one, int64_t keys) {
         switch (one.vectors) {
         case 1: return work_block<T, 1>(one, block, keys);
@@ -127,6 +134,7 @@ template <class T> struct PanelWorker {
         last = least(last, (item.part + 1) * part);
         for (block.start = first / key_block * key_block; block.start < last; block.start += key_block) {
             const int64_t here = least(key_block, group.span.keys - block.start);
+            if (hidden(item.panels, block.start, block.start + here)) continue;
             block.k = rows(of.k, group.k, k_copy, of.d_k, here, block.k_row);
             block.v = rows(of.v, group.v, v_copy, of.d_v, here, block.v_row);
             block.finite_rows = 0;

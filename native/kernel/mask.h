@@ -66,6 +66,37 @@ void see_range(Visible<T> &seen, const Lane *lanes, int count, int width, int64_
     }
 }
 
+// Bits of the keys [from, from + 32) in the blocks that may be read; there are `keys` keys.
+HW_INLINE uint32_t block_word(const hw_attention &call, const char *row, int64_t from, int64_t keys) {
+    uint32_t bits = 0;
+    for (int64_t key = from, next; key < least(from + word, keys); key = next) {
+        const int64_t block = key / call.block_keys;
+        next = (block + 1) * call.block_keys;
+        if (row[block * call.blocks.column]) bits |= range_word(key, next, from);
+    }
+    return bits;
+}
+
+// Narrows what see_range found to the blocks that may be read.
+template <class T>
+void see_blocks(Visible<T> &seen, const hw_attention &call, const Lane *lanes, int count, int width, int64_t block,
+                int64_t keys) {
+    for (int w = 0; w < block_words; ++w) {
+        if (!seen.any[w]) continue;
+        uint32_t any = 0, all = every_bit, bits = 0;
+        for (int i = 0; i < width; ++i) {
+            if (i < count && (i == 0 || lanes[i].blocks != lanes[i - 1].blocks))
+                bits = block_word(call, lanes[i].blocks, block + w * word, keys);
+            const uint32_t left = static_cast<uint32_t>(seen.bits[w][i]) & bits;
+            seen.bits[w][i] = left;
+            any |= left;
+            all &= left;
+        }
+        seen.any[w] = any;
+        seen.all[w] = all;
+    }
+}
+
 // Narrows what see_range found to the words in use of a Boolean mask.
 template <class T>
 void see_mask(Visible<T> &seen, const hw_array &mask, const Lane *lanes, int count, int width, int64_t block,

@@ -170,16 +170,30 @@ template <class T, int NV> void mark_lost(Panel<T> &panel, const KeyBlock<T> &bl
     }
 }
 
+// How much of the keys [from, to) a panel may read by the table of blocks, where there is one.
+template <class T> Cover covered(const Panel<T> &panel, const hw_attention &call, int64_t from, int64_t to) {
+    if (!call.blocks.data) return Cover::all;
+    Cover cover = Cover::none;
+    for (int i = 0; i < panel.count; ++i)
+        cover = covered(call, panel.lane[i].blocks, i ? panel.lane[i - 1].blocks : nullptr, cover, from, to);
+    return cover;
+}
+
 template <class T, int NV> void work_block(Panel<T> &panel, const KeyBlock<T> &block, int64_t keys) {
     constexpr int lanes = NV * W<T>;
     const hw_attention &call = *block.call;
     const int64_t from = most<int64_t>(0, panel.first - block.start);
     const int64_t to = least(least(key_block, keys - block.start), panel.last - block.start);
     if (from >= to) return;
+    const Cover cover = covered(panel, call, block.start + from, block.start + to);
+    if (cover == Cover::none) return;
     const bool masked = call.mask.data && call.mask.type == HW_BOOL;
-    const bool general = block.biased || block.raw || block.cap > 0;
-    if (!masked && !general) return work_range<T, NV>(panel, block, from, to);
+    const bool general = block.biased || block.raw || block.cap > 0, whole = cover == Cover::all && !masked && !general;
+    if (whole) work_range<T, NV>(panel, block, from, to);
+    if (whole && !may_hide(call)) return;
     see_range(*block.seen, panel.lane, panel.count, lanes, block.start, 0, key_block);
+    if (whole) return mark_lost<T, NV>(panel, block);
+    if (cover == Cover::some) see_blocks(*block.seen, call, panel.lane, panel.count, lanes, block.start, keys);
     if (masked) see_mask(*block.seen, call.mask, panel.lane, panel.count, lanes, block.start, keys);
     if (block.biased)
         see_bias(*block.seen, block.bias, block.bias_rows, *block.group, panel.lane, panel.count, lanes, block.start,

@@ -25,6 +25,7 @@ template <class T> struct CarefulRow {
     const hw_attention &call = *group.call;
 
     Wide bias(int64_t key) const {
+        if (lane.blocks && covered(call, lane.blocks, key, key + 1) == Cover::none) return -infinity<Wide>;
         const T distance = has_distances(call) ? Distances<T>(group, lane).at(key) : T(0);
         if (!lane.mask) return distance;
         const char *at = lane.mask + key * call.mask.column;

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwork.engine import MultiHead, attention, attention_decode, attention_varlen
+from headwork.engine import BlockMask, MultiHead, attention, attention_decode, attention_varlen
 from headwork.engine.arguments import Options
 from headwork.engine.decode import DecodeOptions
 from headwork.engine.layer import CallOptions
@@ -18,6 +18,7 @@ X = np.ones((2, 4, 8), np.float32)
 # For every option a value that asks for something.
 ASKED: dict[str, Any] = {
     "mask": np.ones((4, 4), bool),
+    "blocks": BlockMask(np.ones((2, 1), bool), 2, 4),
     "causal": "top_left",
     "offset": 1,
     "window": (1, 1),
@@ -50,7 +51,7 @@ def test_no_option_is_dropped_on_the_short_way(name: str, monkeypatch: pytest.Mo
     more: dict[str, dict[str, Any]] = {"offset": {"window": (1, 1)}, "dropout": {"seed": 1}}
     asked |= more.get(name, {})
     taken: list[tuple[Any, ...]] = []
-    fake = SimpleNamespace(short_call=lambda *told: taken.append(told), forward=lambda *_: taken.append(()))
+    fake = SimpleNamespace(short_call=lambda *told: taken.append(told), forward=lambda *_, **__: taken.append(()))
     monkeypatch.setattr(sys.modules["headwork.engine.attention"], "kernel", fake)
     attention(X, X, X)
     usual = taken[0]

@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.errors import HeadworkError
-from headwork.torch import explain, scaled_dot_product_attention
+from headwork.torch import explain, functions, scaled_dot_product_attention
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 # Shapes of q, k, v and what else is asked.
@@ -268,3 +268,37 @@ def test_a_second_derivative_is_refused() -> None:
     curve = torch.func.grad(lambda x: torch.func.grad(lambda y: scaled_dot_product_attention(y, k, v).sum())(x).sum())
     with pytest.raises(HeadworkError, match="no second derivatives"):
         curve(q)
+
+
+@pytest.mark.parametrize("name", ["plain", "causal", "grouped", "Boolean"])
+def test_what_is_worked_again_is_what_was_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small call keeps neither its output nor its log-sum-exp for the gradients: bit for bit the same."""
+    *shapes, options = CASES[name]
+    q, k, v = tensors(*shapes, grad=True)
+    found = []
+    for limit in (0, 10**9):
+        monkeypatch.setattr(functions, "SOON_AGAIN", limit)
+        out = scaled_dot_product_attention(q, k, v, **options)
+        found.append(torch.autograd.grad(out.square().sum(), (q, k, v)))
+    for kept, again in zip(*found, strict=True):
+        assert torch.equal(kept, again)
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_gradients_from_above_that_are_no_plain_memory(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read negated, without memory behind them, several at once, or watched by the profiler; one that is not asked."""
+    monkeypatch.setattr(functions, "SOON_AGAIN", limit)
+    q, k, v = tensors((1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), grad=True)
+    upward = torch.randn(1, 2, 3, 4, generator=torch.Generator().manual_seed(1))
+    k = k.detach()
+    ours, theirs = (f(q, k, v) for f in (scaled_dot_product_attention, torchs_own))
+    for above in (upward, torch._neg_view(upward), torch._efficientzerotensor(upward.shape)):
+        got, wanted = (torch.autograd.grad(out, (q, v), above, retain_graph=True) for out in (ours, theirs))
+        torch.testing.assert_close(got, wanted)
+    several = torch.stack([upward, -upward])
+    got = torch.autograd.grad(ours, (q, v), several, retain_graph=True, is_grads_batched=True)
+    once = torch.autograd.grad(theirs, (q, v), upward, retain_graph=True)
+    torch.testing.assert_close(got, tuple(torch.stack([x, -x]) for x in once))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        torch.autograd.grad(ours, (q, v), upward)
+    assert "headwork::backward" in {event.key for event in seen.key_averages()}

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.torch import explain, scaled_dot_product_attention
 from headwork.torch.calls import Biases, plain
-from headwork.torch.operator import FINE_LSE, attention, attention_backward
+from headwork.torch.operator import FINE_LSE, NO_LSE, attention, attention_backward
 
 LOWER = torch.ones(5, 5, dtype=torch.bool).tril(-1)  # the first token reads nothing
 OPTIONS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -198,3 +200,18 @@ def test_a_transformer_learns_the_same() -> None:
     ours, exact = losses(scaled_dot_product_attention), losses(in_float64)
     assert ours[-1] < 0.5 * ours[0]
     assert max(abs(a - b) for a, b in zip(ours, exact, strict=True)) < 1e-4
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_compiled_calls_keep_a_fine_log_sum_exp_for_gradients_alone(recorded: bool) -> None:
+    """The last argument of the operator in the graphs that torch's compiler gets."""
+    seen: list[Any] = []
+
+    def look(graph: Any, inputs: Any) -> Any:
+        seen.extend(node.args[-1] for node in graph.graph.nodes if node.target is attention)
+        return make_boxed_func(graph.forward)
+
+    q = torch.randn(1, 2, 5, 4, requires_grad=recorded)
+    compiled = torch.compile(scaled_dot_product_attention, backend=aot_autograd(fw_compiler=look))
+    torch.testing.assert_close(compiled(q, q, q), scaled_dot_product_attention(q, q, q))
+    assert seen == [FINE_LSE if recorded else NO_LSE]

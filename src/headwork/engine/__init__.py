@@ -3,6 +3,7 @@
 from headwork.engine.attention import attention
 from headwork.engine.backend import Backend, backend
 from headwork.engine.backward import Gradients, attention_backward
+from headwork.engine.block_mask import BlockMask
 from headwork.engine.cache import Cache
 from headwork.engine.decode import attention_decode
 from headwork.engine.head_norm import HeadNorm
@@ -17,6 +18,7 @@ from headwork.engine.varlen_backward import attention_varlen_backward
 
 __all__ = [
     "Backend",
+    "BlockMask",
     "Cache",
     "Gradients",
     "HeadNorm",

@@ -28,8 +28,12 @@ def forward(
     seed: int,
     threads: int,
     merges: bool = False,
+    blocks: _Array | None = None,
+    block_tokens: int = 0,
+    block_keys: int = 0,
 ) -> None:
-    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16.
+    """Work out `out`, and `lse` and `weights` where given. bfloat16 comes as its bits, uint16. `blocks` is a Boolean
+    table, false where nothing of a block of so many tokens and keys may be read.
 
     `merges`: into the result over other keys that stands in `out` and `lse`.
     """
@@ -64,6 +68,9 @@ def backward(
     threads: int,
     delta: _Array | None = None,
     adds: bool = False,
+    blocks: _Array | None = None,
+    block_tokens: int = 0,
+    block_keys: int = 0,
 ) -> None:
     """Work out the gradients that have an array; those of biases are of the accumulation type.
 
@@ -126,11 +133,30 @@ def plain_tensors(
     lse: object,
     causal: bool,
     grouped: bool,
-    scale: float,
+    scale: float | None,
     threads: int,
 ) -> bool:
     """Attention with torch's arguments, into `out` and, unless it is None, `lse`. False where they need a closer look,
     with nothing worked out.
+    """
+
+def plain_gradients(
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    out: object,
+    lse: object,
+    dout: object,
+    dq: object,
+    dk: object,
+    dv: object,
+    causal: bool,
+    scale: float | None,
+    threads: int,
+) -> bool:
+    """Its gradients, where `dq`, `dk` and `dv` are not None; False as above. Where `out` and `lse` are None, they are
+    worked out again.
     """
 
 def multiply_add(operations: int, threads: int) -> None:

@@ -22,6 +22,7 @@ from headwork.engine.arrays import (
     unmasked,
 )
 from headwork.engine.backend import DEFAULT_THREADS, MOST_THREADS
+from headwork.engine.block_mask import BlockMask, checked_blocks
 from headwork.engine.head_numbers import HeadNumbers, checked_dropout, checked_heads
 from headwork.errors import HeadworkError, ShapeError
 
@@ -34,6 +35,7 @@ class Options(TypedDict, total=False):
     """What `attention` may be told besides what to return, for the type checker; a test holds it to the signature."""
 
     mask: ArrayLike | None
+    blocks: BlockMask | None
     causal: Causal
     offset: ArrayLike | None
     window: tuple[int, int] | None
@@ -78,6 +80,9 @@ class Call:
     heads: HeadNumbers = field(default_factory=HeadNumbers)
     dropout: float = 0.0
     seed: int = 0
+    blocks: Array | None = None  # a table, and the sizes of a block
+    block_tokens: int = 0
+    block_keys: int = 0
 
     @property
     def accumulates(self) -> np.dtype[Any]:
@@ -243,6 +248,7 @@ def checked(
     return_weights: bool,
     threads: int | None,
     out: Array | None,
+    blocks: BlockMask | None = None,
 ) -> Call:
     """The call to work out, or the error that says what to mend: nothing is computed before all is
     checked.
@@ -278,4 +284,7 @@ def checked(
         heads=heads,
         dropout=share,
         seed=drawn,
+        blocks=checked_blocks(blocks, size),
+        block_tokens=0 if blocks is None else blocks.tokens,
+        block_keys=0 if blocks is None else blocks.keys,
     )

@@ -8,6 +8,7 @@ from headwork.engine import blocked
 from headwork.engine.arguments import Call, Causal, Options, checked
 from headwork.engine.arrays import Array, Layout
 from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.engine.block_mask import BlockMask
 
 No = Literal[False]
 Yes = Literal[True]
@@ -46,6 +47,7 @@ def attention(
     v: ArrayLike,
     *,
     mask: ArrayLike | None = None,
+    blocks: BlockMask | None = None,
     causal: Causal = False,
     offset: ArrayLike | None = None,
     window: tuple[int, int] | None = None,
@@ -72,6 +74,8 @@ def attention(
     float64. A token that may read no key gives zeros.
 
     mask            what broadcasts to (…, heads, tokens, keys): Boolean, True = may be read; or added to the scores
+    blocks          a `BlockMask`, by which whole blocks of tokens may read whole blocks of keys or not; a mask, causal
+                    order and all else hold within them
     causal          token i reads keys up to its own position i + offset: True where tokens = keys, otherwise
                     "top_left" (offset 0), "bottom_right" (offset keys − tokens), or True with an explicit offset
     offset          the key position of token 0: a number, or one for every batch item
@@ -96,7 +100,9 @@ def attention(
     array([[0.731, 0.269],
            [0.269, 0.731]])
     """
-    whole = lengths is None and starts is None and sinks is None and alibi is None and relative is None
+    whole = (
+        blocks is None and lengths is None and starts is None and sinks is None and alibi is None and relative is None
+    )
     if whole and type(dropout) is float and dropout == 0 and seed is None and not return_weights and kernel is not None:
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel's are short.
         result: Array | tuple[Array, ...] | None = kernel.short_call(
@@ -109,6 +115,7 @@ def attention(
         k,
         v,
         mask=mask,
+        blocks=blocks,
         causal=causal,
         offset=offset,
         window=window,
@@ -136,7 +143,7 @@ def run(call: Call) -> Array | tuple[Array, ...]:
         blocked.forward(call)
     elif any(array is not None and array.size for array in (call.out, call.lse, call.weights)):
         arrays = (bits(array) for array in (call.q, call.k, call.v, call.mask, call.out))
-        kernel.forward(*arrays, call.lse, call.weights, *described(call))
+        kernel.forward(*arrays, call.lse, call.weights, *described(call), **in_blocks(call))
     asked = (call.out, call.lse, call.weights)
     given = tuple(array for array in asked if array is not None)
     return given if len(given) > 1 else call.out
@@ -147,6 +154,13 @@ def described(call: Call) -> tuple[Any, ...]:
     heads = call.heads
     numbers = (call.swapped, call.offset, call.left, call.right, call.scale, call.softcap, call.dropout, call.seed)
     return (call.spans, heads.sinks, heads.slopes, heads.table, *numbers, call.threads)
+
+
+def in_blocks(call: Call) -> dict[str, Any]:
+    """What the kernel is told of a table of blocks, by name."""
+    if call.blocks is None:
+        return {}
+    return {"blocks": call.blocks, "block_tokens": call.block_tokens, "block_keys": call.block_keys}
 
 
 def bits(array: Array | None) -> Array | None:

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from headwork.engine import blocked_backward
 from headwork.engine.arguments import Call, Causal, checked
 from headwork.engine.arrays import Array, Layout, is_bool
-from headwork.engine.attention import bits, described
+from headwork.engine.attention import bits, described, in_blocks
 from headwork.engine.backend import kernel
+from headwork.engine.block_mask import BlockMask
 from headwork.errors import HeadworkError, ShapeError
 
 
@@ -38,6 +39,7 @@ def attention_backward(
     *,
     dlse: ArrayLike | None = None,
     mask: ArrayLike | None = None,
+    blocks: BlockMask | None = None,
     mask_gradient: bool = False,
     bias_gradient: bool = False,
     causal: Causal = False,
@@ -73,6 +75,7 @@ def attention_backward(
            [0.33, 0.67]])
     """
     asked: dict[str, Any] = {"mask": mask, "causal": causal, "offset": offset, "window": window, "scale": scale}
+    asked |= {"blocks": blocks}
     asked |= {"softcap": softcap, "lengths": lengths, "starts": starts, "layout": layout, "threads": threads}
     asked |= {"sinks": sinks, "alibi": alibi, "relative": relative, "dropout": dropout, "seed": seed}
     call = checked(q, k, v, **asked, return_lse=True, return_weights=False, out=None)
@@ -129,7 +132,7 @@ def run(call: Call, dout: Array, dlse: Array | None, mask_gradient: bool, bias_g
         arrays = (bits(array) for array in (call.q, call.k, call.v, call.mask, call.out))
         written = (bits(array) for array in (dq, dk, dv))
         biases = (None if x is None or not x.size else x for x in (dmask, dslopes, dtable))
-        kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, *biases, *described(call))
+        kernel.backward(*arrays, call.lse, bits(dout), dlse, *written, *biases, *described(call), **in_blocks(call))
     dq, dk, dv = fold(dq, call.q), fold(dk, call.k), fold(dv, call.v)
     dmask = None if dmask is None or call.mask is None else dmask.astype(call.mask.dtype)
     dsinks = None if heads.sinks is None else sink_gradient(call, heads.sinks, dout, dlse)

@@ -59,6 +59,7 @@ class Group:
     sinks: Array | None  # (heads,)
     slopes: Array | None
     table: Array | None  # (heads, 2·reach + 1)
+    blocks: Array | None  # (heads, blocks of tokens, blocks of keys)
 
 
 def groups(call: Call) -> Iterator[Group]:
@@ -78,6 +79,8 @@ def groups(call: Call) -> Iterator[Group]:
     )
     table = call.heads.table
     table = None if table is None else np.broadcast_to(table, (*batch, heads, table.shape[-1]))
+    blocks = call.blocks
+    blocks = None if blocks is None else np.broadcast_to(blocks, (*batch, heads, *blocks.shape[-2:]))
     for item, (at, span) in enumerate(items(call, batch, q.shape[-2], keys)):
         token0, tokens, key0, real, offset, first = span
         rows, columns = slice(token0, token0 + tokens), slice(key0, key0 + real)
@@ -97,7 +100,7 @@ def groups(call: Call) -> Iterator[Group]:
                 None if weights is None else weights[at][mine, rows, columns],
                 offset,
                 first,
-                *(None if x is None else x[at][mine] for x in (sinks, slopes, table)),
+                *(None if x is None else x[at][mine] for x in (sinks, slopes, table, blocks)),
             )
 
 
@@ -143,6 +146,9 @@ class Rows:
         seen = ((key >= self.first[:, None]) & (key < self.last[:, None]))[None]
         if self.group.table is not None:
             seen = seen & (self.distance_bias(keys) != -np.inf)
+        if self.group.blocks is not None:
+            rows = np.arange(self.tokens.start, self.tokens.stop) // self.call.block_tokens
+            seen = seen & self.group.blocks[:, rows[:, None], key // self.call.block_keys]
         if self.group.mask is None:
             return np.asarray(seen)
         mask = self.group.mask[:, self.tokens, keys]

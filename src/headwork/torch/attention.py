@@ -7,7 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention as torchs_own
 from headwork.engine.backend import kernel
 from headwork.torch.calls import Biases, plain
 from headwork.torch.functions import PlainAtOnce, plain_forward
-from headwork.torch.path import Path, busy, check_tensors, choose, leading, needs_gradient
+from headwork.torch.path import Path, check_tensors, choose, leading, quiet
 from headwork.torch.report import count, listening
 from headwork.torch.ways import fresh_seed, run
 
@@ -35,13 +35,13 @@ def scaled_dot_product_attention(
     tensor([[0.7311, 0.2689],
             [0.2689, 0.7311]])
     """
-    if torch.is_autocast_enabled("cpu"):
-        query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
-    if dropout_p == 0 and kernel is not None and not busy(query, key, value, attn_mask):
+    if dropout_p == 0 and kernel is not None and quiet(query, key, value, attn_mask):
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
         out = at_once(query, key, value, attn_mask, is_causal, scale, enable_gqa)
         if out is not None:
             return out
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, attn_mask = narrowed(query, key, value, attn_mask)
     path = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     count("scaled_dot_product_attention", path)
     lead = leading(query, key, value, enable_gqa) if path.way != "torch" else None
@@ -57,17 +57,17 @@ def at_once(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float | None, grouped: bool
 ) -> Tensor | None:
     """The output, or None where a closer look is needed."""
-    width = query.size(-1) if query.dim() else 0
-    switches = causal.__class__ is bool and grouped.__class__ is bool
-    free = switches and (scale is None or isinstance(scale, float)) and not (mask is not None and mask.requires_grad)
-    if not width or not free:
+    if causal.__class__ is not bool or grouped.__class__ is not bool:
         return None
-    factor = width**-0.5 if scale is None else scale
-    recorded = needs_gradient(query, key, value, None)
-    if recorded:
-        out = PlainAtOnce.apply(query, key, value, mask, causal, grouped, factor)
+    recorded = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+    if mask is not None and mask.requires_grad and torch.is_grad_enabled():
+        return None
+    if recorded and key.dim() > 1:
+        out = PlainAtOnce.apply(query, key, value, mask, causal, grouped, scale)
+    elif recorded:
+        return None
     else:
-        out = plain_forward(query, key, value, mask, None, causal, grouped, factor)
+        out = plain_forward(query, key, value, mask, None, causal, grouped, scale)
     if listening and out is not None:
         count("scaled_dot_product_attention", AT_ONCE[recorded])
     return out

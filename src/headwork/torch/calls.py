@@ -1,13 +1,14 @@
 """The kernel called with torch's tensors: plain memory on the CPU, read and written where it lies."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.profiler import record_function
 
 from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.engine.block_mask import BlockMask
 
 NOTHING = nullcontext()
 
@@ -69,6 +70,7 @@ def forward_into(
     biases: Biases,
     what: What,
     weights: Tensor | None = None,
+    blocks: BlockMask | None = None,
 ) -> None:
     """Key heads divide query heads; `weights` are of the accumulation type."""
     assert kernel is not None
@@ -77,7 +79,7 @@ def forward_into(
     with seen_by_profiler("headwork::forward"):
         kernel.forward(
             query, key, value, mask, out, lse, weights, spans, sinks, slopes, table,
-            *numbers, drawn_seed(what), threads(),
+            *numbers, drawn_seed(what), threads(), **in_blocks(blocks),
         )  # fmt: skip
 
 
@@ -93,6 +95,7 @@ def backward_into(
     lse: Tensor,
     biases: Biases,
     what: What,
+    blocks: BlockMask | None = None,
 ) -> None:
     """`of_biases` are of the accumulation type, None where they are not asked for; that of the sinks is not ours."""
     assert kernel is not None
@@ -101,8 +104,14 @@ def backward_into(
     with seen_by_profiler("headwork::backward"):
         kernel.backward(
             query, key, value, mask, out, lse, dout, dlse, *gradients, of_biases.mask, of_biases.slopes,
-            of_biases.table, spans, sinks, slopes, table, *numbers, drawn_seed(what), threads(),
+            of_biases.table, spans, sinks, slopes, table, *numbers, drawn_seed(what), threads(), **in_blocks(blocks),
         )  # fmt: skip
+
+
+def in_blocks(blocks: BlockMask | None) -> dict[str, Any]:
+    if blocks is None:
+        return {}
+    return {"blocks": blocks.visible, "block_tokens": blocks.tokens, "block_keys": blocks.keys}
 
 
 def sink_gradient(sinks: Tensor, dout: Tensor, dlse: Tensor | None, out: Tensor, lse: Tensor, swapped: bool) -> Tensor:

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from headwork.engine.arguments import FARTHEST, Causal, checked_causal, checked_scale, checked_softcap, reach
 from headwork.engine.arrays import CallSizes, Layout, is_swapped, sizes
+from headwork.engine.block_mask import BlockMask
 from headwork.engine.head_numbers import check_fit, checked_dropout
 from headwork.errors import HeadworkError, ShapeError
+from headwork.torch.block_mask import checked_blocks, run_in_blocks, written_out
 from headwork.torch.calls import Biases, What, accumulator
 from headwork.torch.path import KNOWN, check_tensors, where
 from headwork.torch.report import count
@@ -24,6 +26,7 @@ def attention(
     value: Tensor,
     *,
     mask: Tensor | None = None,
+    blocks: BlockMask | None = None,
     causal: Causal = False,
     offset: Numbers | None = None,
     window: tuple[int, int] | None = None,
@@ -43,8 +46,10 @@ def attention(
 
     query (…, heads, tokens, d_k), key (…, kv_heads, keys, d_k), value (…, kv_heads, keys, d_v) → (…, heads, tokens,
     d_v), of query's type. The options mean what they mean there; mask, sinks, alibi and relative have gradients.
-    `dropout` draws its seed from torch's generator unless one is given. Tensors that the kernel cannot read, on a GPU
-    say, are worked in torch's own operations. A token that may read no key gives zeros, and no gradient.
+    The table of `blocks` is a tensor; where the kernel cannot read the tensors at once, compiled say, the blocks are
+    written out as a mask. `dropout` draws its seed from torch's generator unless one is given. Tensors that the kernel
+    cannot read, on a GPU say, are worked in torch's own operations. A token that may read no key gives zeros, and no
+    gradient.
 
     >>> x = torch.eye(2)
     >>> attention(x, x, x, scale=1.0, causal=True)
@@ -67,9 +72,14 @@ def attention(
     share, drawn = dropping(dropout, seed)
     cap, factor = checked_softcap(softcap), checked_scale(scale, size.d_k)
     what = What(spans, drawn, swapped, begin, left, right, factor, cap, share)
-    path = where(query, key, value, *biases)
+    known = checked_blocks(blocks, size)
+    path = where(query, key, value, *biases, None if known is None else known.visible)
     count("attention", path)
-    out, lse = run(path.way, query, key, value, biases, what, return_lse)
+    if known is None or path.way != "kernel":
+        biases = biases if known is None else biases._replace(mask=written_out(known, mask, size))
+        out, lse = run(path.way, query, key, value, biases, what, return_lse)
+    else:
+        out, lse = run_in_blocks(query, key, value, biases, what, known, return_lse)
     if size.single:
         out, lse = out[0], lse[0] if return_lse else lse
     return (out, lse.to(accumulator(query))) if return_lse else out

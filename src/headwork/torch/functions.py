@@ -3,12 +3,14 @@
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, empty_like, get_num_threads, is_grad_enabled
+from torch.autograd import _profiler_enabled as profiled
+from torch.autograd.function import _SingleLevelFunction
 
-from headwork.engine.backend import kernel
-from headwork.torch.calls import Biases, What, plain, seen_by_profiler, threads
+from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.torch.calls import Biases, What, plain
 from headwork.torch.operator import attention_backward, forward, gradients, remember
-from headwork.torch.path import is_memory
+from headwork.torch.path import PLAIN, is_memory
 
 
 class AtOnce(torch.autograd.Function):
@@ -26,7 +28,7 @@ class AtOnce(torch.autograd.Function):
     def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None) -> tuple[Any, ...]:
         # Gradients are recorded here only where somebody wants to differentiate them; and what comes from above need
         # not be plain memory because the inputs were.
-        at_once = not torch.is_grad_enabled() and all(x is None or is_memory(x) for x in (dout, dlse))
+        at_once = not is_grad_enabled() and all(x is None or is_memory(x) for x in (dout, dlse))
         return (*gradients(ctx, dout, dlse, at_once), None)
 
 
@@ -38,18 +40,25 @@ def plain_forward(
     lse: Tensor | None,
     causal: bool,
     grouped: bool,
-    scale: float,
+    scale: float | None,
 ) -> Tensor | None:
     """The output, or None where the kernel sees something that needs a closer look."""
     assert kernel is not None
-    out = torch.empty_like(query)
-    with seen_by_profiler("headwork::forward"):
-        done = kernel.plain_tensors(query, key, value, mask, out, lse, causal, grouped, scale, threads())
+    out = empty_like(query)
+    number = DEFAULT_THREADS or get_num_threads()
+    done = kernel.plain_tensors(query, key, value, mask, out, lse, causal, grouped, scale, number)
     return out if done else None
 
 
-class PlainAtOnce(torch.autograd.Function):
-    """The arguments of torch's own function and no others, for a short call's sake: a mask has no gradient here."""
+# So many products are worked out again, for the gradients, in less time than torch takes to keep two more tensors.
+SOON_AGAIN = 65536
+
+
+class PlainAtOnce(_SingleLevelFunction):
+    """The arguments of torch's own function and no others, for a short call's sake: a mask has no gradient here.
+
+    It is called where no transform of torch.func is active, which `torch.autograd.Function` would ask again.
+    """
 
     @staticmethod
     def forward(
@@ -60,33 +69,37 @@ class PlainAtOnce(torch.autograd.Function):
         mask: Tensor | None,
         causal: bool,
         grouped: bool,
-        scale: float,
+        scale: float | None,
     ) -> Tensor | None:
-        lse = query.new_empty(query.shape[:-1], dtype=torch.float64)
+        ctx.numbers = causal, scale
+        if query.numel() * key.size(-2) <= SOON_AGAIN:
+            ctx.save_for_backward(query, key, value, mask)
+            return plain_forward(query, key, value, mask, None, causal, grouped, scale)
+        lse = torch.empty(query.shape[:-1], dtype=torch.float64, device="cpu")
         out = plain_forward(query, key, value, mask, lse, causal, grouped, scale)
         ctx.save_for_backward(query, key, value, mask, out, lse)
-        ctx.numbers = causal, scale
         return out
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, mask, out, lse = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        query, key, value, mask = saved[:4]
+        out, lse = saved[4:] or (None, None)
         causal, scale = ctx.numbers
-        if torch.is_grad_enabled() or not is_memory(dout):  # as above
-            what = plain(causal, scale)
-            found = attention_backward(dout, None, query, key, value, out, lse, *Biases(mask), *what, [False] * 4)
-            return (*found[:3], None, None, None, None)
         assert kernel is not None
-        into = [
-            torch.empty_like(x) if need else None
-            for x, need in zip(ctx.saved_tensors, ctx.needs_input_grad[:3], strict=False)
-        ]
-        with seen_by_profiler("headwork::backward"):
-            kernel.backward(
-                query, key, value, mask, out, lse, dout, None, *into, *NOTHING_ELSE,
-                False, 0, -1, 0 if causal else -1, scale, 0.0, 0.0, 0, threads(),
-            )  # fmt: skip
-        return (*into, None, None, None, None)
-
-
-NOTHING_ELSE = (None,) * 7  # gradients of what is added to the scores, spans, and what is added besides a mask
+        # As above; and what is to be seen by the profiler goes through the operator, too.
+        if type(dout) in PLAIN and not (is_grad_enabled() or dout.is_neg() or profiled()):
+            needs = ctx.needs_input_grad
+            dq = empty_like(query) if needs[0] else None
+            dk = empty_like(key) if needs[1] else None
+            dv = empty_like(value) if needs[2] else None
+            number = DEFAULT_THREADS or get_num_threads()
+            places = (out, lse, dout, dq, dk, dv)
+            if kernel.plain_gradients(query, key, value, mask, *places, causal, scale, number):
+                return dq, dk, dv, None, None, None, None
+        what = plain(causal, query.size(-1) ** -0.5 if scale is None else scale)
+        if out is None:
+            with torch.no_grad():
+                out, lse = forward(query, key, value, Biases(mask), what)
+        found = attention_backward(dout, None, query, key, value, out, lse, *Biases(mask), *what, [False] * 4)
+        return (*found[:3], None, None, None, None)

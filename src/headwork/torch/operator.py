@@ -8,6 +8,7 @@ from torch import _C, Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd.function import _SingleLevelFunction
 
+from headwork.engine.block_mask import BlockMask
 from headwork.errors import HeadworkError
 from headwork.torch.calls import Biases, What, accumulator, backward_into, forward_into, sink_gradient
 
@@ -49,12 +50,18 @@ def fresh(query: Tensor, key: Tensor, value: Tensor, what: What, lse: int) -> tu
 
 
 def forward(
-    query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What, lse: int = FINE_LSE
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    biases: Biases,
+    what: What,
+    lse: int = FINE_LSE,
+    blocks: BlockMask | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, which is empty where it is not asked for."""
     out, rows = fresh(query, key, value, what, lse)
     if out.numel() or rows.numel():
-        forward_into(out, rows if lse else None, query, key, value, biases, what)
+        forward_into(out, rows if lse else None, query, key, value, biases, what, blocks=blocks)
     return out, rows
 
 
@@ -69,6 +76,7 @@ def backward(
     biases: Biases,
     what: What,
     asked: list[bool],
+    blocks: BlockMask | None = None,
 ) -> tuple[Tensor, ...]:
     """The gradients of query, key, value, mask, sinks, slopes and table; one that is not asked for is empty."""
     *main, dmask, dsinks, dslopes, dtable = fresh_gradients(query, key, value, biases, what, asked)
@@ -77,9 +85,8 @@ def backward(
     given = (x if x.numel() else None for x in (dmask, dslopes, dtable))
     of_mask, of_slopes, of_table = given
     into = (main[0], main[1], main[2])
-    backward_into(
-        into, Biases(of_mask, None, of_slopes, of_table), dout, dlse, query, key, value, out, lse, biases, what
-    )
+    of_biases, saved = Biases(of_mask, None, of_slopes, of_table), (query, key, value, out, lse)
+    backward_into(into, of_biases, dout, dlse, *saved, biases, what, blocks)
     return (*into, dmask if biases.mask is None else dmask.to(biases.mask.dtype), dsinks, dslopes, dtable)
 
 
@@ -130,8 +137,10 @@ def remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -
     ctx.set_materialize_grads(False)
 
 
-def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, at_once: bool = False) -> tuple[Any, ...]:
-    """Those of the operator's first seven arguments."""
+def gradients(
+    ctx: Any, dout: Tensor | None, dlse: Tensor | None, at_once: bool = False, blocks: BlockMask | None = None
+) -> tuple[Any, ...]:
+    """Those of the operator's first seven arguments. A call with blocks goes at once."""
     query, key, value, *four, spans, seed, out, lse = ctx.saved_tensors
     if dout is None and dlse is None:
         return (None,) * 7
@@ -140,7 +149,10 @@ def gradients(ctx: Any, dout: Tensor | None, dlse: Tensor | None, at_once: bool 
     asked = [bool(need) for need in ctx.needs_input_grad[3:7]]
     biases, what = Biases(*four), What(spans, seed, *ctx.numbers)
     saved = (dout, dlse, query, key, value, out, lse)
-    found = backward(*saved, biases, what, asked) if at_once else attention_backward(*saved, *biases, *what, asked)
+    if at_once:
+        found = backward(*saved, biases, what, asked, blocks)
+    else:
+        found = attention_backward(*saved, *biases, *what, asked)
     return (*found[:3], *(x if need else None for x, need in zip(found[3:], asked, strict=True)))
 
 
@@ -159,8 +171,22 @@ def forget(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
     ctx.set_materialize_grads(False)
 
 
-def differentiable(operator: Any, setup: Callable[..., None], slope: Callable[..., tuple[Any, ...]]) -> Any:
-    """What the operator does at the dispatcher's key for autograd.
+def with_fine_lse(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The forward pass as gradients need it; nobody else has to ask for a fine log-sum-exp."""
+    return (*inputs[:-1], FINE_LSE)
+
+
+def as_given(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    return inputs
+
+
+def differentiable(
+    operator: Any,
+    setup: Callable[..., None],
+    slope: Callable[..., tuple[Any, ...]],
+    prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = as_given,
+) -> Any:
+    """What the operator does at the dispatcher's key for autograd; `prepared` are its inputs where it is recorded.
 
     The rule that `torch.library.register_autograd` would make is refused within the transforms of torch.func, compiled
     ones above all. One level at a time, as torch's own operators are recorded, it nests with every transform.
@@ -187,7 +213,7 @@ def differentiable(operator: Any, setup: Callable[..., None], slope: Callable[..
         if not torch.is_grad_enabled() or not _C._any_requires_grad(*inputs):
             return below(keyset, *inputs)
         with enable_single_level_autograd_function():
-            return Recorded.apply(*inputs, keyset)
+            return Recorded.apply(*prepared(inputs), keyset)
 
     return recorded
 

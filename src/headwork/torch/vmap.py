@@ -20,6 +20,7 @@ from headwork.torch.operator import (
     once,
     register,
     remember,
+    with_fine_lse,
 )
 
 
@@ -61,7 +62,10 @@ def mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, tuple[
     # What all share needs no axis of its own, and its gradient none either.
     ranks = zip(biases, in_dims[3:7], (rank, rank - 2, rank - 2, rank - 1), strict=True)
     added = (t if at is None else in_front(t, at, size, axes) for t, at, axes in ranks)
-    return attention(*wide, *added, *with_spans(what, in_dims[7], size), args[-1]), (0, 0)
+    out, lse = attention(*wide, *added, *with_spans(what, in_dims[7], size), args[-1])
+    if lse.dim() == 1:  # nobody has asked for it: nothing, for every item
+        lse = lse.expand(size, 0)
+    return (out, lse), (0, 0)
 
 
 def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, tuple[int, ...]]:
@@ -78,7 +82,7 @@ def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[An
     return attention_backward(*saved, *added, *with_spans(what, in_dims[11], size), asked), (0,) * 7
 
 
-register("attention", on_cpu, fake, mapped, differentiable(attention, remember, all_gradients))
+register("attention", on_cpu, fake, mapped, differentiable(attention, remember, all_gradients, with_fine_lse))
 register(
     "attention_backward",
     backward_on_cpu,

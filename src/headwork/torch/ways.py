@@ -7,7 +7,7 @@ import headwork.torch.vmap  # noqa: F401  # registers the operators
 from headwork.torch.calls import Biases, What
 from headwork.torch.formula import worked
 from headwork.torch.functions import AtOnce
-from headwork.torch.operator import FINE_LSE, LSE, NO_LSE, attention, forward
+from headwork.torch.operator import LSE, NO_LSE, attention, forward
 from headwork.torch.path import Way, needs_gradient
 
 
@@ -27,6 +27,5 @@ def run(
             found: tuple[Tensor, Tensor] = AtOnce.apply(query, key, value, *biases, what)
             return found
         return forward(query, key, value, biases, what, LSE if lse else NO_LSE)
-    kind = FINE_LSE if torch.is_grad_enabled() else LSE if lse else NO_LSE
-    result: tuple[Tensor, Tensor] = attention(query, key, value, *biases, *what, kind)
+    result: tuple[Tensor, Tensor] = attention(query, key, value, *biases, *what, LSE if lse else NO_LSE)
     return result
