@@ -1,34 +1,10 @@
-// Prologue and epilogue of a panel: queries turned into lanes, and lanes turned back into rows of the output.
+// Prologue and epilogue of a panel: its lanes and what they may read, and lanes turned back into rows of the output.
 #ifndef HEADWORK_KERNEL_EPILOGUE_H
 #define HEADWORK_KERNEL_EPILOGUE_H
 
 #include "softmax.h"
 
 namespace headwork::HW_CPU {
-
-// q[c][lane] = query · scale · log2 e; lanes without a query are zero.
-template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attention &call) {
-    const int lanes = panel.vectors * W<T>;
-    const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
-    for (int i = 0; i < lanes; i += W<T>) {
-        for (int64_t c = 0; c < call.d_k; c += W<T>) {
-            Vec<T> part[W<T>];
-            const int64_t columns = least<int64_t>(W<T>, call.d_k - c), at = c * call.q.column;
-            if (i + W<T> <= panel.count && columns == W<T> && call.q.column == sizeof(S))
-                HW_EACH(j, 0, W<T>) part[j] = load_as<T, S>(panel.lane[i + j].q + at) * factor;
-            else
-                HW_EACH(j, 0, W<T>) {
-                    T row[W<T>] = {};
-                    if (i + j < panel.count) read_row<T, S>(row, panel.lane[i + j].q + at, call.q.column, columns);
-                    part[j] = load<T>(row) * factor;
-                }
-            transpose<T>(part);
-            T *const q = panel.q + c * lanes + i;
-            HW_EACH(j, 0, W<T>)
-                if (j < columns) store<T>(q + j * lanes, part[j]);
-        }
-    }
-}
 
 template <class T>
 void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count, const Dropout<T> &dropout) {
@@ -53,12 +29,10 @@ void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count, const 
             const RowKey key = dropout.key(group.item, lane.head, lane.token);
             panel.key_low[i] = key.low, panel.key_high[i] = key.high;
         }
-    with_type<T>(call.q.type, [&](auto stored) { pack_queries<T, typename decltype(stored)::Type>(panel, call); });
-    T *const tops = panel.o + call.d_v * panel.vectors * W<T>, *const sums = tops + panel.vectors * W<T>;
-    for (int i = 0; i < panel.vectors * W<T>; i += W<T>) {
-        store<T>(tops + i, splat<T>(-infinity<T>));
-        store<T>(sums + i, Vec<T>{});
-    }
+    const int64_t lanes = panel.vectors * W<T>;
+    T *const tops = panel.o + call.d_v * lanes;
+    for (int64_t i = 0; i < state_rows<T> * lanes; i += W<T>)
+        store<T>(tops + i, i < lanes ? splat<T>(-infinity<T>) : Vec<T>{});
 }
 
 // A row of sums with its sink, both in powers of two: `top` and `sum` are those of both; returns what the output so far
@@ -81,8 +55,13 @@ template <class T> void join_sinks(const Panel<T> &panel, const Group &group) {
     for (int i = 0; i < panel.count; ++i) {
         const Lane &lane = panel.lane[i];
         if (!may_hide(*group.call) && tops[i] == -infinity<T> && lane.first < lane.last) // an overflow, as in finish
-            sums[i] = static_cast<T>(__builtin_nan(""));
-        const T factor = join_sink<T>(sink_in_powers<T>(group, lane), tops[i], sums[i]);
+            divisors(panel, d_v)[i] = static_cast<T>(__builtin_nan(""));
+        const T sink = sink_in_powers<T>(group, lane), top = tops[i];
+        T factor = 1;
+        for (int64_t n = 0; n < Products<T>::sums; ++n) {
+            tops[i] = top;
+            factor = join_sink<T>(sink, tops[i], sums[n * lanes + i]);
+        }
         for (int64_t c = 0; c < d_v && factor != 1; ++c) panel.o[c * lanes + i] *= factor;
     }
 }
@@ -91,7 +70,7 @@ template <class T> void join_sinks(const Panel<T> &panel, const Group &group) {
 template <class T, class S>
 void write_out(const Panel<T> &panel, const hw_attention &call, T gain, IVec<T> (&odd)[max_vectors]) {
     const int lanes = panel.vectors * W<T>;
-    const T *sums = panel.o + (call.d_v + 1) * lanes;
+    const T *sums = divisors(panel, call.d_v);
     for (int i = 0; i < lanes; i += W<T>) {
         const Vec<T> sum = load<T>(sums + i);
         const Vec<T> inverse = sum == T(0) ? Vec<T>{} : gain / sum;
