@@ -99,8 +99,11 @@ template <class T> struct Operands {
             for (int64_t c = 0; c < pairs; c += W<T>) {
                 Vec<T> part[W<T>] = {};
                 const int64_t at = c * int64_t(sizeof(Pair)), length = least<int64_t>(sizeof part[0], bytes - at);
-                for (int j = 0; j < W<T> && i + j < panel.count && length > 0; ++j)
-                    __builtin_memcpy(&part[j], panel.lane[i + j].q + at, static_cast<size_t>(length));
+                for (int j = 0; j < W<T> && i + j < panel.count && length > 0; ++j) {
+                    const char *const from = panel.lane[i + j].q + at;
+                    if (length == sizeof part[0]) part[j] = load_as<T, T>(from);
+                    else __builtin_memcpy(&part[j], from, static_cast<size_t>(length));
+                }
                 transpose<T>(part);
                 HW_EACH(j, 0, W<T>)
                     if (c + j < pairs) __builtin_memcpy(panel.q + (c + j) * lanes + i, &part[j], sizeof part[j]);
