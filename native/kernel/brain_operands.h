@@ -1,11 +1,11 @@
 // What the products of bfloat16 numbers read, laid out in pairs. In place of operands.h.
 //
-// When a call is for them at all is said here, and nowhere else. `suits`: all of q, k, v and out are bfloat16, with
-// columns side by side; the scale is of ordinary size, so that an unscaled score leaves float32 only where a scaled one
-// is far out too; no dropout, whose sums are those of all weights and not of those that reach the values; no weights
-// and no merging, which are float32. And `usual`: every number is zero or normal. The instructions take numbers below
-// the least normal one for zero, and whatever is not finite has rules that products.h keeps. A call in which a number
-// turns out not to be usual is worked the float32 way from its beginning.
+// When a call is for them at all is said here, and nowhere else. `suits`: q, k and v are bfloat16 with columns side by
+// side, and for tiles out too, which shows no more than the 16 bits they take of a weight; the scale is of ordinary
+// size, so that an unscaled score leaves float32 only where a scaled one is far out too. `usual`: every number that
+// enters such a product is zero or normal. The instructions take numbers below the least normal one for zero, and
+// whatever is not finite has rules that products.h keeps. A call in which a number turns out not to be usual is worked
+// the float32 way from its beginning.
 #ifndef HEADWORK_KERNEL_BRAIN_OPERANDS_H
 #define HEADWORK_KERNEL_BRAIN_OPERANDS_H
 
@@ -19,8 +19,10 @@ inline bool suits(const hw_attention &of) {
     const auto brains = [](const hw_array &array) {
         return array.type == HW_BFLOAT16 && array.column == sizeof(Brain);
     };
-    return brains(of.q) && brains(of.k) && brains(of.v) && of.out.type == HW_BFLOAT16 && size > 0x1p-40 &&
-           size < 0x1p40 && of.dropout == 0 && !of.weights.data && !of.merges;
+#ifdef HW_TILES
+    if (of.out.type != HW_BFLOAT16) return false;
+#endif
+    return brains(of.q) && brains(of.k) && brains(of.v) && size > 0x1p-40 && size < 0x1p40;
 }
 
 typedef uint16_t Brains __attribute__((vector_size(HW_BYTES)));
@@ -58,17 +60,17 @@ template <class T> struct Operands {
     const hw_attention &of;
     bool k_direct;
     Brain *k_copy = nullptr;
-    Pair *values = nullptr;
+    typename Products<T>::Value *values = nullptr;
 
+#ifdef HW_TILES
+    explicit Operands(const hw_attention &call) : of(call), k_direct(false) {} // 16 keys, also where fewer are left
+#else
     explicit Operands(const hw_attention &call) : of(call) {
         constexpr int64_t far = 4096; // as in operands.h
         const int64_t row = of.k.row < 0 ? -of.k.row : of.k.row;
-#ifdef HW_TILES
-        k_direct = false; // a tile has 16 keys, also where fewer are left
-#else
         k_direct = of.d_k % 2 == 0 && row % int64_t(sizeof(Brain)) == 0 && row < far;
-#endif
     }
+#endif
 
     static int64_t query_pairs(const hw_attention &of) {
         return ((of.d_k + 1) / 2 + row_pairs - 1) / row_pairs * row_pairs;
@@ -77,12 +79,13 @@ template <class T> struct Operands {
 
     void carve(Carve &from, KeyBlock<T> &block) {
         block.own.factor = static_cast<T>(of.scale * 1.4426950408889634074);
-        block.own.p = from.take<Pair>((key_block / 2 + 1 + Products<T>::spare_rows) * max_lanes<T>);
 #ifdef HW_TILES
+        block.own.upper = from.take<Pair>(value_row * max_lanes<T>);
+        block.own.lower = from.take<Pair>(value_row * max_lanes<T>);
         block.own.tile = from.take<T>(tile_rows * max_lanes<T>);
         values = from.take<Pair>((of.d_v + tile_rows - 1) / tile_rows * tile_rows * value_row);
 #else
-        values = from.take<Pair>((key_block / 2) * values_row());
+        values = from.take<T>(key_block * values_row());
 #endif
         k_copy = k_direct ? nullptr : from.take<Brain>((key_block + Products<T>::spare_rows) * 2 * query_pairs(of));
     }
@@ -113,18 +116,15 @@ template <class T> struct Operands {
 
     bool lay_keys(KeyBlock<T> &block, const Group &group, int64_t keys) const {
         const char *const k = group.k + block.start * of.k.row, *const v = group.v + block.start * of.v.row;
-        if (!usual(k, of.k.row, keys, of.d_k) || !usual(v, of.v.row, keys, of.d_v)) return false;
+        if (!usual(k, of.k.row, keys, of.d_k)) return false;
         block.k = reinterpret_cast<const Brain *>(k);
         block.k_row = of.k.row / int64_t(sizeof(Brain));
         if (!k_direct) copy_keys(block, k, keys);
         block.v = values;
-        lay_values(block, v, keys);
-        return true;
+        return lay_values(block, v, keys);
     }
 
   private:
-    int64_t values_row() const { return (of.d_v + W<T> - 1) / W<T> * W<T>; }
-
     // Rows padded with zeros to whole pairs or tiles, and rows of zeros after the last.
     void copy_keys(KeyBlock<T> &block, const char *from, int64_t keys) const {
         block.k = k_copy;
@@ -138,6 +138,7 @@ template <class T> struct Operands {
         __builtin_memset(to + keys * row, 0, static_cast<size_t>(Products<T>::spare_rows * row));
     }
 
+#ifdef HW_TILES
     // W columns of two keys side by side; a key that is not there is zero.
     Words two_keys(const char *v, int64_t j, int64_t keys, int64_t c) const {
         const int64_t at = c * int64_t(sizeof(Brain)), length = of.d_v * int64_t(sizeof(Brain)) - at;
@@ -151,8 +152,8 @@ template <class T> struct Operands {
         return row(j) | row(j + 1) << 16;
     }
 
-#ifdef HW_TILES
-    void lay_values(KeyBlock<T> &block, const char *v, int64_t keys) const {
+    bool lay_values(KeyBlock<T> &block, const char *v, int64_t keys) const {
+        if (!usual(v, of.v.row, keys, of.d_v)) return false;
         block.v_row = value_row;
         for (int64_t c = 0; c < of.d_v; c += W<T>)
             for (int64_t j = 0; j < value_row; j += W<T>) {
@@ -161,15 +162,16 @@ template <class T> struct Operands {
                 transpose<T>(part);
                 HW_EACH(i, 0, W<T>) __builtin_memcpy(values + (c + i) * value_row + j, &part[i], sizeof part[i]);
             }
+        return true;
     }
 #else
-    void lay_values(KeyBlock<T> &block, const char *v, int64_t keys) const {
+    int64_t values_row() const { return (of.d_v + W<T> - 1) / W<T> * W<T>; }
+
+    bool lay_values(KeyBlock<T> &block, const char *v, int64_t keys) const {
         block.v_row = values_row();
-        for (int64_t j = 0; j < keys; j += 2)
-            for (int64_t c = 0; c < of.d_v; c += W<T>) {
-                const Words both = two_keys(v, j, keys, c);
-                __builtin_memcpy(values + j / 2 * block.v_row + c, &both, sizeof both);
-            }
+        for (int64_t j = 0; j < keys; ++j)
+            read_row<T, Brain>(values + j * block.v_row, v + j * of.v.row, of.v.column, of.d_v);
+        return true;
     }
 #endif
 };

@@ -29,10 +29,11 @@ void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count, const 
             const RowKey key = dropout.key(group.item, lane.head, lane.token);
             panel.key_low[i] = key.low, panel.key_high[i] = key.high;
         }
-    const int64_t lanes = panel.vectors * W<T>;
-    T *const tops = panel.o + call.d_v * lanes;
-    for (int64_t i = 0; i < state_rows<T> * lanes; i += W<T>)
-        store<T>(tops + i, i < lanes ? splat<T>(-infinity<T>) : Vec<T>{});
+    T *const tops = panel.o + call.d_v * panel.vectors * W<T>, *const sums = tops + panel.vectors * W<T>;
+    for (int i = 0; i < panel.vectors * W<T>; i += W<T>) {
+        store<T>(tops + i, splat<T>(-infinity<T>));
+        store<T>(sums + i, Vec<T>{});
+    }
 }
 
 // A row of sums with its sink, both in powers of two: `top` and `sum` are those of both; returns what the output so far
@@ -55,13 +56,8 @@ template <class T> void join_sinks(const Panel<T> &panel, const Group &group) {
     for (int i = 0; i < panel.count; ++i) {
         const Lane &lane = panel.lane[i];
         if (!may_hide(*group.call) && tops[i] == -infinity<T> && lane.first < lane.last) // an overflow, as in finish
-            divisors(panel, d_v)[i] = static_cast<T>(__builtin_nan(""));
-        const T sink = sink_in_powers<T>(group, lane), top = tops[i];
-        T factor = 1;
-        for (int64_t n = 0; n < Products<T>::sums; ++n) {
-            tops[i] = top;
-            factor = join_sink<T>(sink, tops[i], sums[n * lanes + i]);
-        }
+            sums[i] = static_cast<T>(__builtin_nan(""));
+        const T factor = join_sink<T>(sink_in_powers<T>(group, lane), tops[i], sums[i]);
         for (int64_t c = 0; c < d_v && factor != 1; ++c) panel.o[c * lanes + i] *= factor;
     }
 }
@@ -70,7 +66,7 @@ template <class T> void join_sinks(const Panel<T> &panel, const Group &group) {
 template <class T, class S>
 void write_out(const Panel<T> &panel, const hw_attention &call, T gain, IVec<T> (&odd)[max_vectors]) {
     const int lanes = panel.vectors * W<T>;
-    const T *sums = divisors(panel, call.d_v);
+    const T *sums = panel.o + (call.d_v + 1) * lanes;
     for (int i = 0; i < lanes; i += W<T>) {
         const Vec<T> sum = load<T>(sums + i);
         const Vec<T> inverse = sum == T(0) ? Vec<T>{} : gain / sum;

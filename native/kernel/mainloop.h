@@ -20,7 +20,7 @@ enum { worked, no_memory, not_for_this }; // how a call went
 template <class T> struct PanelCall {
     const hw_attention &of;
     const Plan<T> plan;
-    Team<T> team{plan.items, plan.parts, (of.d_v + state_rows<T>)*max_lanes<T>};
+    Team<T> team{plan.items, plan.parts, (of.d_v + 2) * max_lanes<T>};
     const Dropout<T> dropout{of};
 };
 
@@ -124,7 +124,7 @@ template <class T> struct PanelWorker {
 
     // Leaves the state of one part; true with the state of all parts, for whoever was last.
     bool hand_in(Panel<T> &one, const Item &item, int64_t slot) {
-        const int64_t lanes = one.vectors * W<T>, size = (of.d_v + state_rows<T>)*lanes;
+        const int64_t lanes = one.vectors * W<T>, size = (of.d_v + 2) * lanes;
         __builtin_memcpy(call.team.state(slot, item.part), one.o, size * sizeof(T));
         if (!call.team.last_of(slot)) return false;
         __builtin_memcpy(one.o, call.team.state(slot, 0), size * sizeof(T));
@@ -138,7 +138,7 @@ template <class T> struct PanelWorker {
             const Vec<T> a = load<T>(state + top + i), b = load<T>(other + top + i), both = larger<T>(a, b);
             const Vec<T> scale_a = a == -infinity<T> ? Vec<T>{} : exp2<T>(a - both);
             const Vec<T> scale_b = b == -infinity<T> ? Vec<T>{} : exp2<T>(b - both);
-            for (int64_t c = 0; c < of.d_v + state_rows<T>; ++c) {
+            for (int64_t c = 0; c < of.d_v + 2; ++c) {
                 T *const at = state + c * lanes + i;
                 store<T>(at, load<T>(at) * scale_a + load<T>(other + c * lanes + i) * scale_b);
             }

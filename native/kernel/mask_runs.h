@@ -159,7 +159,7 @@ template <class T, int NV> void mark_lost(Panel<T> &panel, const KeyBlock<T> &bl
             __builtin_memcpy(&some, bits + v * W<T>, sizeof some);
             read |= some;
         }
-        T *const sum = divisors(panel, block.d_v) + v * W<T>;
+        T *const sum = panel.o + (block.d_v + 1) * NV * W<T> + v * W<T>;
         const IVec<T> lost = (load<T>(tops + v * W<T>) == -infinity<T>)&(read != 0);
         store<T>(sum, lost ? splat<T>(static_cast<T>(__builtin_nan(""))) : load<T>(sum));
     }

@@ -11,7 +11,6 @@ template <class T> struct Products {
     using Query = T;
     using Key = T;
     using Value = T;
-    static constexpr int64_t sums = 1;       // of weights, kept for every lane: see `divisors` in softmax.h
     static constexpr bool any_value = true;  // values may be NaN and infinities
     static constexpr int64_t spare_rows = 0; // of weights, beyond the block's
     struct Own {};                           // what a block holds for them besides

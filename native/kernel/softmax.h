@@ -31,16 +31,9 @@ template <class T> struct Panel {
     int64_t all_first, all_last;    // keys that every lane reads
     int64_t ends[max_vectors];      // no lane of this vector, or of one before it, reads from here on
     typename Products<T>::Query *q; // d_k × lanes, times scale · log2 e
-    T *o;                           // d_v × lanes, then `state_rows` more: `top`, and the sums of weights
+    T *o;                           // d_v × lanes, then the rows `top` and `sum`
     typename Shape<T>::Bits key_low[max_lanes<T>], key_high[max_lanes<T>]; // of dropout
 };
-
-// Rows that are kept of a panel besides its output: `top`, then the sum of its weights, and where they are rounded
-// before they reach the values, the sum of those that did. The last is what the output is divided by.
-template <class T> constexpr int64_t state_rows = 1 + Products<T>::sums;
-template <class T> HW_INLINE T *divisors(const Panel<T> &panel, int64_t d_v) {
-    return panel.o + (d_v + Products<T>::sums) * panel.vectors * W<T>;
-}
 
 // Zeros, where nothing was written to o.
 template <class T> void fill(Panel<T> &panel, int64_t d_v) {
@@ -148,7 +141,7 @@ __attribute__((noinline, cold)) void rebase_tile(Panel<T> &panel, const KeyBlock
         const Vec<T> factor = raised == -infinity<T> ? splat<T>(1) : exp2<T>(old - raised);
         const Vec<T> so_far = load<T>(sum + v * W<T>);
         store<T>(top + v * W<T>, raised);
-        scale_rows<T>(sum + v * W<T>, Products<T>::sums, lanes, factor);
+        store<T>(sum + v * W<T>, so_far * factor);
         if (any<T>(so_far != T(0))) scale_rows<T>(panel.o + v * W<T>, block.d_v, lanes, factor);
         scale_rows<T>(block.p + done * lanes + v * W<T>, j - done, lanes, factor);
         HW_EACH(i, 0, KT) {

@@ -82,7 +82,6 @@ def test_options(name: str) -> None:
 
 
 def test_a_row_that_reads_one_key_is_its_value() -> None:
-    """Weights are rounded, but divided by the sum of the rounded ones."""
     q, k, v = arrays((2, 300, 64), (2, 300, 64), (2, 300, 64))
     assert same_bits(attention(q, k, v, window=(0, 0)), v)
     assert same_bits(attention(q, k, v, causal=True)[:, 0], v[:, 0])
@@ -107,41 +106,42 @@ def test_few_panels_share_the_keys_and_any_number_of_threads_gives_the_same_bits
 
 @ALONE
 def test_the_products_are_used() -> None:
-    """They round otherwise, in a few numbers."""
+    """They round otherwise, in the last digits of float32."""
     q, k, v = arrays((2, 100, 64), (2, 200, 64), (2, 200, 64))
-    got = attention(q, k, v)
+    _, lse = attention(q, k, v, return_lse=True)
     with in_float32():
-        other = attention(q, k, v)
-    assert 0 < (got != other).mean() < 0.5
+        _, other = attention(q, k, v, return_lse=True)
+    assert 0 < np.abs(lse - other).max() < 1e-5
 
 
-STEPS_ASIDE = ("float32 out", "float32 queries", "dropout", "weights", "scale", "columns apart", "few rows")
+STEPS_ASIDE = ["float32 queries", "scale", "columns apart", "few rows"]
 
 
 @ALONE
-@pytest.mark.parametrize("name", STEPS_ASIDE)
+@pytest.mark.parametrize("name", [*STEPS_ASIDE, "float32 out"] if backend().cpu == "amx" else STEPS_ASIDE)
 def test_a_call_that_is_not_for_them_is_worked_in_float32(name: str) -> None:
     q, k, v = arrays((2, 100, 64), (2, 200, 64), (2, 200, 64))
-    options: dict[str, Any] = {
-        "float32 out": {"out": np.empty(q.shape, np.float32)},
-        "dropout": {"dropout": 0.3, "seed": 5},
-        "weights": {"return_weights": True},
-        "scale": {"scale": 2.0**-50},
-    }.get(name, {})
+    options: dict[str, Any] = {"scale": 2.0**-50} if name == "scale" else {}
+    if name == "float32 out":
+        options = {"out": np.empty(q.shape, np.float32)}
     if name == "float32 queries":
         q = q.astype(np.float32)
     if name == "columns apart":
-        v = np.repeat(v, 2, axis=-1)[..., ::2]
+        k = np.repeat(k, 2, axis=-1)[..., ::2]
     if name == "few rows":
         q = q[:, :1]
-    first = [np.array(x) for x in _several(attention(q, k, v, **options))]
+    out, lse = attention(q, k, v, return_lse=True, **options)
+    bits = out.tobytes(), lse.tobytes()
     with in_float32():
-        other = _several(attention(q, k, v, **options))
-    assert all(same_bits(a, b) for a, b in zip(first, other, strict=True))
+        out, lse = attention(q, k, v, return_lse=True, **options)
+    assert bits == (out.tobytes(), lse.tobytes())
 
 
-def _several(result: Any) -> list[Array]:
-    return list(result) if isinstance(result, tuple) else [result]
+def test_the_result_is_that_of_float32_weights() -> None:
+    """Not of weights in bfloat16, which are off by as much as the result is, and by all of a small one."""
+    q, k, v = arrays((4, 60, 32), (4, 90, 32), (4, 90, 32))
+    got, finer = attention(q, k, v).astype(np.float64), exact(q, k, v)[0]
+    assert (np.abs(got - finer) <= 2.0**-8 * np.abs(finer) + 1e-5).all()
 
 
 @pytest.mark.parametrize("which", ["q", "k", "v"])
@@ -151,13 +151,13 @@ def test_a_number_that_is_not_usual_is_worked_in_float32(which: str, odd: float)
     named = dict(zip("qkv", arrays((2, 100, 64), (2, 300, 64), (2, 300, 64)), strict=True))
     named[which][-1, 99, -1] = odd
     for options in ({}, {"causal": "top_left"}, {"mask": np.arange(300) != 99}):
-        got = attention(**named, **options)
+        got, lse = attention(**named, return_lse=True, **options)
         want = exact(*named.values(), **options)[0]
         assert (np.isnan(got) == np.isnan(want)).all()
         assert distance(got, np.where(np.isnan(want), np.nan, want)) < 0.02
-        if PAIRS:
+        if PAIRS and (which != "v" or backend().cpu == "amx"):
             with in_float32():
-                assert same_bits(got, attention(**named, **options))
+                assert same_bits(lse, attention(**named, return_lse=True, **options)[1])
 
 
 def test_numbers_below_the_least_normal_one_count() -> None:
