@@ -101,7 +101,7 @@ int hw_merge(const hw_attention *to, const hw_array *out, const hw_array *lse);
 void hw_multiply_add(int64_t operations, int threads);
 void hw_read(const char *data, int64_t bytes, int threads);
 
-// The instruction set in use: "baseline", "avx2" or "avx512".
+// The instruction set in use: "baseline", "avx2", "avx512", "avx512_bf16" or "amx".
 const char *hw_cpu(void);
 
 // Force one; returns 0, or 1 when this machine or this build has no such set.

@@ -10,9 +10,9 @@ namespace headwork {
 
 enum Register { eax, ebx, ecx, edx };
 
-inline bool cpu_has(unsigned leaf, Register which, uint32_t bits) {
+inline bool cpu_has(unsigned leaf, Register which, uint32_t bits, unsigned subleaf = 0) {
     unsigned found[4] = {};
-    return __get_cpuid_count(leaf, 0, &found[eax], &found[ebx], &found[ecx], &found[edx]) &&
+    return __get_cpuid_count(leaf, subleaf, &found[eax], &found[ebx], &found[ecx], &found[edx]) &&
            (found[which] & bits) == bits;
 }
 
@@ -32,6 +32,15 @@ inline bool has_avx2() {
 inline bool has_avx512() {
     constexpr uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
     return system_saves(0xe6) && has_avx2() && cpu_has(7, ebx, f | dq | bw | vl);
+}
+
+// Products of pairs of bfloat16 numbers.
+inline bool has_avx512_bf16() { return has_avx512() && cpu_has(7, eax, 1u << 5, 1); }
+
+// The same in tiles, which a process has to ask the system for besides: dispatch.cpp.
+inline bool has_amx() {
+    constexpr uint32_t bf16 = 1u << 22, tile = 1u << 24;
+    return system_saves(0x600e6) && has_avx512_bf16() && cpu_has(7, edx, bf16 | tile);
 }
 
 } // namespace headwork

@@ -1,6 +1,10 @@
 // CPU dispatch: chooses the widest kernel this CPU can run, or the one HEADWORK_CPU names.
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <atomic>
 
@@ -27,6 +31,17 @@ HW_DECLARE(avx2)
 HW_DECLARE(avx512)
 #endif
 #endif
+// These have a forward pass of their own for bfloat16, and for everything else that of avx512.
+#ifdef HEADWORK_AVX512_BF16
+namespace avx512_bf16 {
+int forward_call(const hw_attention *, int);
+}
+#endif
+#ifdef HEADWORK_AMX
+namespace amx {
+int forward_call(const hw_attention *, int);
+}
+#endif
 
 namespace {
 
@@ -41,14 +56,41 @@ struct Kernel {
 };
 
 #ifdef HEADWORK_EMULATE_AVX512 // that width compiled for AVX2, so that it is tested on machines without it
-constexpr auto runs_avx512 = has_avx2;
+constexpr auto runs_avx512 = has_avx2, runs_avx512_bf16 = has_avx2, runs_amx = has_avx2;
 #elif defined(HEADWORK_X86) && !defined(HEADWORK_NO_AVX512)
-constexpr auto runs_avx512 = has_avx512;
+constexpr auto runs_avx512 = has_avx512, runs_avx512_bf16 = has_avx512_bf16, runs_amx = has_amx;
+#endif
+
+#ifdef HEADWORK_AMX
+// Linux lets a process use the tiles once it has asked: they make every signal's frame larger by 8 kB.
+bool may_use_tiles() {
+#if defined(HEADWORK_EMULATE_AVX512)
+    return true;
+#elif defined(__linux__)
+    constexpr long ask = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, ask, tile_data) == 0;
+#else
+    return false;
+#endif
+}
+
+int forward_in_tiles(const hw_attention *call, int threads) {
+    if (call->q.type != HW_BFLOAT16) return avx512::forward_call(call, threads);
+    static const bool permitted = may_use_tiles();
+    return permitted ? amx::forward_call(call, threads) : avx512_bf16::forward_call(call, threads);
+}
 #endif
 
 const Kernel kernels[] = {
 // the best first
 #ifdef HEADWORK_X86
+#ifdef HEADWORK_AMX
+    {"amx", forward_in_tiles, avx512::backward_call, avx512::merge_call, avx512::multiply_add, avx512::read, runs_amx},
+#endif
+#ifdef HEADWORK_AVX512_BF16
+    {"avx512_bf16", avx512_bf16::forward_call, avx512::backward_call, avx512::merge_call, avx512::multiply_add,
+     avx512::read, runs_avx512_bf16},
+#endif
 #ifndef HEADWORK_NO_AVX512
     {"avx512", avx512::forward_call, avx512::backward_call, avx512::merge_call, avx512::multiply_add, avx512::read,
      runs_avx512},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The engine's suite on kernels built otherwise than for use: with the sanitizers for addresses and undefined behaviour,
-# with the one for threads, and, without any, with the 64-byte vectors compiled for AVX2, so that they are tested on
-# machines without AVX-512. Needs a Python that has what the tests need: native/sanitize.sh [python]
+# with the one for threads, and, without any, with the 64-byte vectors compiled for AVX2 and the products of bfloat16
+# pairs and tiles done in C++, so that they are tested on machines without AVX-512 or AMX. Needs a Python that has what the tests need: native/sanitize.sh [python]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${1:-python3}
@@ -31,9 +31,11 @@ suite() { # name, instruction set, runtime library, tests…
         "$python" -m pytest -q -x -s -p no:cacheprovider "$@"
 }
 
-engine=(tests/engine/test_{arrays,backward,corners,decode,errors,graph,options,packed,partial,sizes,threads}.py tests/conformance/test_onnx.py)
+engine=(tests/engine/test_{arrays,backward,bfloat16,corners,decode,errors,graph,options,packed,partial,sizes,threads}.py tests/conformance/test_onnx.py)
 build wide -DHEADWORK_EMULATE_AVX512=ON
 suite wide avx512 "" "${engine[@]}"
+brain=(tests/engine/test_{bfloat16,corners,options,sizes,threads}.py tests/conformance/test_onnx.py)
+for cpu in avx512_bf16 amx; do suite wide "$cpu" "" "${brain[@]}"; done
 build address -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=address,undefined
 for cpu in baseline avx2; do suite address "$cpu" libasan.so "${engine[@]}"; done
 build thread -DCMAKE_BUILD_TYPE=Debug -DHEADWORK_SANITIZE=thread

@@ -1,34 +1,10 @@
-// Prologue and epilogue of a panel: queries turned into lanes, and lanes turned back into rows of the output.
+// Prologue and epilogue of a panel: its lanes and what they may read, and lanes turned back into rows of the output.
 #ifndef HEADWORK_KERNEL_EPILOGUE_H
 #define HEADWORK_KERNEL_EPILOGUE_H
 
 #include "softmax.h"
 
 namespace headwork::HW_CPU {
-
-// q[c][lane] = query · scale · log2 e; lanes without a query are zero.
-template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attention &call) {
-    const int lanes = panel.vectors * W<T>;
-    const T factor = static_cast<T>(call.scale * 1.4426950408889634074);
-    for (int i = 0; i < lanes; i += W<T>) {
-        for (int64_t c = 0; c < call.d_k; c += W<T>) {
-            Vec<T> part[W<T>];
-            const int64_t columns = least<int64_t>(W<T>, call.d_k - c), at = c * call.q.column;
-            if (i + W<T> <= panel.count && columns == W<T> && call.q.column == sizeof(S))
-                HW_EACH(j, 0, W<T>) part[j] = load_as<T, S>(panel.lane[i + j].q + at) * factor;
-            else
-                HW_EACH(j, 0, W<T>) {
-                    T row[W<T>] = {};
-                    if (i + j < panel.count) read_row<T, S>(row, panel.lane[i + j].q + at, call.q.column, columns);
-                    part[j] = load<T>(row) * factor;
-                }
-            transpose<T>(part);
-            T *const q = panel.q + c * lanes + i;
-            HW_EACH(j, 0, W<T>)
-                if (j < columns) store<T>(q + j * lanes, part[j]);
-        }
-    }
-}
 
 template <class T>
 void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count, const Dropout<T> &dropout) {
@@ -53,7 +29,6 @@ void begin(Panel<T> &panel, const Group &group, int64_t lane0, int count, const 
             const RowKey key = dropout.key(group.item, lane.head, lane.token);
             panel.key_low[i] = key.low, panel.key_high[i] = key.high;
         }
-    with_type<T>(call.q.type, [&](auto stored) { pack_queries<T, typename decltype(stored)::Type>(panel, call); });
     T *const tops = panel.o + call.d_v * panel.vectors * W<T>, *const sums = tops + panel.vectors * W<T>;
     for (int i = 0; i < panel.vectors * W<T>; i += W<T>) {
         store<T>(tops + i, splat<T>(-infinity<T>));

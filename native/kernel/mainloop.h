@@ -5,24 +5,17 @@
 #include "epilogue.h"
 #include "mask_runs.h"
 #include "merge.h"
+#ifdef HW_BRAIN
+#include "brain_operands.h"
+#else
+#include "operands.h"
+#endif
 #include "tile_scheduler.h"
 #include "work_queue.h"
 
 namespace headwork::HW_CPU {
 
-template <class T> constexpr int64_t padded(int64_t count) { return (count + W<T> - 1) / W<T> * W<T>; }
-
-// May the micro-kernels read this array where it lies?
-template <class T> bool direct(const hw_array &array) {
-    constexpr hw_type type = sizeof(T) == 4 ? HW_FLOAT32 : HW_FLOAT64;
-    constexpr int64_t far = 4096; // rows this far apart fall on the same cache sets: a copy pays
-    const int64_t size = sizeof(T), row = array.row < 0 ? -array.row : array.row;
-    const bool aligned =
-        reinterpret_cast<uintptr_t>(array.data) % size == 0 && row % size == 0 && array.head % size == 0;
-    bool batch = true;
-    for (int64_t stride : array.batch) batch = batch && stride % size == 0;
-    return array.type == type && array.column == size && aligned && batch && row < far;
-}
+enum { worked, no_memory, not_for_this }; // how a call went
 
 template <class T> struct PanelCall {
     const hw_attention &of;
@@ -35,28 +28,26 @@ template <class T> struct PanelWorker {
     PanelCall<T> &call;
     const hw_attention &of = call.of;
     Walk<T> walk{call.plan};
-    bool k_direct = direct<T>(of.k), v_direct = direct<T>(of.v);
     Panel<T> *panel = nullptr;
     KeyBlock<T> block{};
-    T *k_copy = nullptr, *v_copy = nullptr;
+    Operands<T> operands{of};
     typename Shape<T>::Wider *wide = nullptr;
     Aside<T> aside{};
 
     int64_t carve(char *memory) {
         Carve from{memory};
-        const int64_t lanes = max_lanes<T>, tile = key_block * lanes;
+        const int64_t lanes = max_lanes<T>, tile = key_block * lanes, q_size = operands.query_size(of);
         const bool biased = is_biased(of);
         panel = from.take<Panel<T>>(panels_per_item);
-        T *const q = from.take<T>(call.plan.per_item * of.d_k * lanes);
+        auto *const q = from.take<typename Products<T>::Query>(call.plan.per_item * q_size);
         T *const o = from.take<T>(call.plan.per_item * call.team.state_size);
-        block.p = from.take<T>(tile);
+        block.p = from.take<T>(tile + Products<T>::spare_rows * lanes);
         block.raw = of.weights.data ? from.take<T>(tile) : nullptr;
         block.bias = biased ? from.take<T>(tile) : nullptr;
         block.bias_rows = biased ? from.take<T>(tile) : nullptr;
         block.seen = from.take<Visible<T>>(1);
         block.v_clean = from.take<T>(key_block * of.d_v);
-        k_copy = k_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_k));
-        v_copy = v_direct ? nullptr : from.take<T>(key_block * padded<T>(of.d_v));
+        operands.carve(from, block);
         wide = from.take<typename Shape<T>::Wider>(of.d_v);
         aside.carve(from, of, lanes);
         block.call = &of;
@@ -67,33 +58,17 @@ template <class T> struct PanelWorker {
         block.dropout = &call.dropout;
         if (!memory) return from.used;
         for (int64_t i = 0; i < call.plan.per_item; ++i) {
-            panel[i].q = q + i * of.d_k * lanes;
+            panel[i].q = q + i * q_size;
             panel[i].o = o + i * call.team.state_size;
         }
         return from.used;
-    }
-
-    // Rows of a block of keys or values, in place or copied (and converted) to scratch.
-    const T *rows(const hw_array &array, const char *base, T *copy, int64_t width, int64_t keys, int64_t &row) {
-        const char *from = base + block.start * array.row;
-        if (!copy) {
-            row = array.row / static_cast<int64_t>(sizeof(T));
-            return reinterpret_cast<const T *>(from);
-        }
-        row = padded<T>(width);
-        with_type<T>(array.type, [&](auto stored) {
-            using S = typename decltype(stored)::Type;
-            for (int64_t j = 0; j < keys; ++j)
-                read_row<T, S>(copy + j * row, from + j * array.row, array.column, width);
-        });
-        return copy;
     }
 
     // `keys` of the next block are asked for while the panels work on this one: the first of them would wait for every
     // line of the values, which it reads a few columns at a time.
     void look_ahead(const Group &group, int64_t keys, int64_t panels) {
         block.lines = 0;
-        if (keys <= 0 || k_copy || v_copy) return;
+        if (keys <= 0 || !operands.in_place()) return;
         const int64_t next = block.start + key_block, size = sizeof(T);
         block.next_k = Ahead(group.k + next * of.k.row, of.k.row, of.d_k * size, keys);
         block.next_v = Ahead(group.v + next * of.v.row, of.v.row, of.d_v * size, keys);
@@ -116,7 +91,11 @@ template <class T> struct PanelWorker {
         }
     }
 
+    // The call is to be worked by other means: whatever the threads still do is for nothing.
+    void give_up() { __atomic_store_n(&call.team.failed, not_for_this, __ATOMIC_RELAXED); }
+
     void work(int64_t index) {
+        if (__atomic_load_n(&call.team.failed, __ATOMIC_RELAXED)) return;
         const Item item = walk.at(index);
         const Group group(of, item.batch, item.kv_head);
         const Cut<T> cut{group.lanes};
@@ -126,6 +105,7 @@ template <class T> struct PanelWorker {
         for (int64_t i = 0; i < item.panels; ++i) {
             Panel<T> &one = panel[i];
             begin(one, group, cut.lane0(item.panel0 + i), cut.count(item.panel0 + i), call.dropout);
+            if (!operands.lay_queries(one)) return give_up();
             if (of.weights.data) clear_weights(one, of.keys);
             first = least(first, one.first);
             last = most(last, one.last);
@@ -135,8 +115,7 @@ template <class T> struct PanelWorker {
         for (block.start = first / key_block * key_block; block.start < last; block.start += key_block) {
             const int64_t here = least(key_block, group.span.keys - block.start);
             if (hidden(item.panels, block.start, block.start + here)) continue;
-            block.k = rows(of.k, group.k, k_copy, of.d_k, here, block.k_row);
-            block.v = rows(of.v, group.v, v_copy, of.d_v, here, block.v_row);
+            if (!operands.lay_keys(block, group, here)) return give_up();
             block.finite_rows = 0;
             look_ahead(group, least(key_block, last - block.start - key_block), item.panels);
             for (int64_t i = 0; i < item.panels; ++i) work_panel(panel[i], group.span.keys);
@@ -178,7 +157,7 @@ template <class T> struct PanelWorker {
 
 template <class T> int forward_in_panels(const hw_attention &of, int threads) {
     PanelCall<T> call{of, Plan<T>(of, threads)};
-    if (!call.team.reserve(call.plan.panels)) return 1;
+    if (!call.team.reserve(call.plan.panels)) return no_memory;
     return run_team<PanelWorker<T>>(call, threads, call.plan.work);
 }
 

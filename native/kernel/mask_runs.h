@@ -10,6 +10,7 @@ namespace headwork::HW_CPU {
 
 // Whether all the values of the rows [from, to) are finite.
 template <class T> bool finite(const KeyBlock<T> &block, int64_t from, int64_t to) {
+    if constexpr (!Products<T>::any_value) return true;
     const int64_t row = block.v_row * static_cast<int64_t>(sizeof(T));
     return all_finite<T, T>(reinterpret_cast<const char *>(block.v) + from * row, row, to - from, block.d_v);
 }
@@ -53,14 +54,6 @@ HW_INLINE void settle(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, c
     if (__builtin_expect(block.dropout->on, 0)) drop<T, NV>(panel, block, p, block.start + from, ends.of[NV - 1]);
 }
 
-template <class T, int NV>
-void mix_finite(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, const Ends<NV> &ends) {
-    constexpr int lanes = NV * W<T>;
-    mix<T, NV>(panel.o, block.p + from * lanes, block.v + from * block.v_row, block.v_row, ends, block.d_v,
-               panel.empty);
-    panel.empty = false;
-}
-
 // Where some lanes do not read a key, its value must not reach them even as 0 · NaN: rows of values that are not finite
 // are left out of the product and added lane by lane.
 template <class T, int NV> void mix_hidden(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, int64_t to) {
@@ -101,8 +94,8 @@ template <class T, int NV, Kind kind>
 void work_run(Panel<T> &panel, const KeyBlock<T> &block, int64_t from, int64_t to) {
     weigh<T, NV, kind>(panel, block, from, from, to);
     settle<T, NV>(panel, block, from, all_to<NV>(to - from));
-    if (kind == Kind::plain || finite_up_to(block, to)) mix_finite<T, NV>(panel, block, from, all_to<NV>(to - from));
-    else mix_hidden<T, NV>(panel, block, from, to);
+    if (kind == Kind::plain || finite_up_to(block, to)) mix_block<T, NV>(panel, block, from, all_to<NV>(to - from));
+    else if constexpr (Products<T>::any_value) mix_hidden<T, NV>(panel, block, from, to);
     if constexpr (kind == Kind::general)
         if (block.raw) keep_raw<T, NV>(panel, block, from, to);
 }
@@ -127,9 +120,11 @@ template <class T, int NV> void work_range(Panel<T> &panel, const KeyBlock<T> &b
     weigh<T, NV, Kind::plain>(panel, block, from, inner, outer);
     weigh_edge<T, NV>(panel, block, from, outer, ends);
     settle<T, NV>(panel, block, from, ends);
-    if (finite(block, from, inner) && finite(block, outer, to)) return mix_finite<T, NV>(panel, block, from, ends);
-    see(inner, outer);
-    mix_hidden<T, NV>(panel, block, from, to);
+    if (finite(block, from, inner) && finite(block, outer, to)) return mix_block<T, NV>(panel, block, from, ends);
+    if constexpr (Products<T>::any_value) {
+        see(inner, outer);
+        mix_hidden<T, NV>(panel, block, from, to);
+    }
 }
 
 // Masks: words of 32 keys that no lane reads are skipped, and those that all read need no mask.

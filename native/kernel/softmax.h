@@ -9,6 +9,11 @@
 #include "mask.h"
 #include "microkernel.h"
 #include "prefetch.h"
+#ifdef HW_BRAIN
+#include "brain_products.h"
+#else
+#include "products.h"
+#endif
 
 namespace headwork::HW_CPU {
 
@@ -20,13 +25,13 @@ template <class T> constexpr int max_lanes = max_vectors * W<T>;
 template <class T> struct Panel {
     Lane lane[max_lanes<T>];
     int count, vectors;
-    bool fresh;                  // nothing read so far
-    bool empty;                  // o not written so far
-    int64_t first, last;         // keys that some lane reads
-    int64_t all_first, all_last; // keys that every lane reads
-    int64_t ends[max_vectors];   // no lane of this vector, or of one before it, reads from here on
-    T *q;                        // d_k × lanes, times scale · log2 e
-    T *o;                        // d_v × lanes, then the rows `top` and `sum`
+    bool fresh;                     // nothing read so far
+    bool empty;                     // o not written so far
+    int64_t first, last;            // keys that some lane reads
+    int64_t all_first, all_last;    // keys that every lane reads
+    int64_t ends[max_vectors];      // no lane of this vector, or of one before it, reads from here on
+    typename Products<T>::Query *q; // d_k × lanes, times scale · log2 e
+    T *o;                           // d_v × lanes, then the rows `top` and `sum`
     typename Shape<T>::Bits key_low[max_lanes<T>], key_high[max_lanes<T>]; // of dropout
 };
 
@@ -41,7 +46,8 @@ template <class T> void fill(Panel<T> &panel, int64_t d_v) {
 template <class T> struct KeyBlock {
     const hw_attention *call;
     const Group *group;
-    const T *k, *v;
+    const typename Products<T>::Key *k;
+    const typename Products<T>::Value *v;
     int64_t k_row, v_row, d_k, d_v;
     int64_t start;                // the first key of the block
     mutable int64_t finite_rows;  // so many values are known to be finite: looked at once for all panels
@@ -52,6 +58,7 @@ template <class T> struct KeyBlock {
     const Dropout<T> *dropout;
     T *p, *raw, *bias, *bias_rows, *v_clean;
     Visible<T> *seen;
+    typename Products<T>::Own own;
 };
 
 // How a run of keys is treated: read by every lane; by some; or with anything else done to the scores.
@@ -92,9 +99,7 @@ template <class T, int NV, int KT, Kind kind, int skip = 0>
 HW_INLINE void score_tile(Vec<T> (&s)[KT][NV], const Panel<T> &panel, const KeyBlock<T> &block, const Vec<T> (&top)[NV],
                           int64_t j) {
     // Starting the sums at −top would save the subtraction, but round every step to the size of `top`.
-    HW_EACH(i, 0, KT)
-        HW_EACH(v, skip, NV) s[i][v] = Vec<T>{};
-    dot_tile<T, NV, KT, skip>(s, panel.q, block.k + j * block.k_row, block.k_row, block.d_k);
+    score<T, NV, KT, skip>(s, panel, block, j);
     if constexpr (kind == Kind::general) adjust<T, NV, KT>(s, block, j);
     HW_EACH(i, 0, KT)
         HW_EACH(v, skip, NV) s[i][v] -= top[v];
@@ -167,6 +172,7 @@ HW_INLINE void weigh_tile(Panel<T> &panel, const KeyBlock<T> &block, int64_t don
 template <class T, int NV, Kind kind, int KT = tile_of<NV>, int skip = 0>
 void weigh(Panel<T> &panel, const KeyBlock<T> &block, int64_t done, int64_t from, int64_t to) {
     int64_t j = from;
+    ready<T, NV>(panel, block, from, to);
     for (; j + KT <= to; j += KT) {
         for (int64_t i = 0; i < block.lines; ++i) block.next_k.template fetch<1>(), block.next_v.template fetch<1>();
         weigh_tile<T, NV, KT, kind, skip>(panel, block, done, j);

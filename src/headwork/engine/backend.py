@@ -1,7 +1,7 @@
 """Which code works attention out here: the compiled kernel for this CPU, or NumPy.
 
-`HEADWORK_CPU` names one (`baseline`, `avx2`, `avx512` or `numpy`), `HEADWORK_THREADS` how many threads it
-uses; both are read when this module is first imported.
+`HEADWORK_CPU` names one (`baseline`, `avx2`, `avx512`, `avx512_bf16`, `amx` or `numpy`), `HEADWORK_THREADS` how many
+threads it uses; both are read when this module is first imported.
 """
 
 import os
@@ -12,7 +12,7 @@ from types import ModuleType
 
 from headwork.errors import HeadworkError
 
-CPUS = ("baseline", "avx2", "avx512", "numpy")
+CPUS = ("baseline", "avx2", "avx512", "avx512_bf16", "amx", "numpy")
 MOST_THREADS = 4096  # more than any machine has, and safe to hand on
 
 

@@ -81,6 +81,17 @@ def dense(batch: int, heads: int, tokens: int, d: int, causal: bool = False) -> 
     return lambda: Problem(*draw((batch, heads, tokens, d)), causal=causal)
 
 
+def brain(batch: int, heads: int, tokens: int, d: int, causal: bool = False) -> Callable[[], Problem]:
+    """The same in bfloat16."""
+
+    def make() -> Problem:
+        from ml_dtypes import bfloat16
+
+        return Problem(*(array.astype(bfloat16) for array in draw((batch, heads, tokens, d))), causal=causal)
+
+    return make
+
+
 def cached(tokens: int, keys: int, dtype: Any = np.float32) -> Callable[[], Problem]:
     """32 query heads on 8 key heads of width 128."""
     return lambda: Problem(*draw((1, 32, tokens, 128), (1, 8, keys, 128), dtype))
@@ -130,5 +141,7 @@ CASES = (
     Case("window 256 of 4096", windowed, {"torch": 15, "torch flex": 2.5}, ("torch", "torch flex")),
     Case("ragged, 8 of 37–1024", ragged, {"torch loop": 1.3, "torch padded": 4.5}, ("torch loop", "torch padded")),
     Case("decode float16 on 4096", cached(1, 4096, np.float16), {"torch bfloat16": 3}, ("torch bfloat16",)),
+    Case("bfloat16 1,8,2048,64", brain(1, 8, 2048, 64), {"torch bfloat16": 1.3}, ("torch bfloat16",)),
+    Case("bfloat16 causal 1,8,2048,64", brain(1, 8, 2048, 64, True), {"torch bfloat16": 1.6}, ("torch bfloat16",)),
     Case("2×2", dense(1, 1, 2, 2), {"torch": 4}),
 )
