@@ -7,6 +7,7 @@ its own: they share nothing and mark as one alone would.
 import gc
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -14,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from ctypes import c_byte
 from datetime import date
+from io import StringIO
 from itertools import islice
 from multiprocessing import get_context
 
@@ -135,6 +137,7 @@ _given_up: c_byte
 
 def _start(sheets: ClassOf, today: date, with_working: bool, given_up: c_byte) -> None:
     global _marker, _with_working, _given_up
+    sys.stderr = StringIO()  # errors travel with results; a queue that Ctrl-C cut off is nobody's concern
     _marker, _with_working, _given_up = ClassMarker(sheets, today), with_working, given_up
     gc.set_threshold(RARELY)
 
