@@ -3,7 +3,7 @@
 
 const NOWHERE = "https://bench.invalid/"; // Pyodide wants an address; every file is looked up by its name
 const LATER = 60_000; // milliseconds for SymPy and mpmath, which come when they are first needed
-const PATIENCE = 2500; // and again for the answer, when mpmath is there; importing SymPy takes longer
+let patience = 2500; // and again for the answer, when mpmath is there; importing SymPy takes longer
 const START = `
 import sys
 from importlib.machinery import PathFinder
@@ -53,7 +53,8 @@ async function unzipped(name) {
 function archiveNow(name) {
   self.postMessage({ slow: LATER });
   const content = held ? held[name] : loadedNow(name);
-  if (name !== "sympy.bin") self.postMessage({ slow: PATIENCE });
+  if (name === "sympy.bin") patience = LATER; // which imports mpmath itself
+  self.postMessage({ slow: patience });
   return content;
 }
 
