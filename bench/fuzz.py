@@ -134,6 +134,12 @@ def own_folder() -> Iterator[None]:
             cli.app = before
 
 
+def warm_up() -> None:
+    """The plotting library and its fonts, loaded once: they take a second, whatever is plotted."""
+    run(Case(["moments", "--plot", "plot.svg"]))
+    clear()
+
+
 def clear() -> None:
     """The folder as it was before the case."""
     for entry in os.scandir():
@@ -150,6 +156,7 @@ def fuzz(
     begun = time.monotonic()
     show = kept is not None
     with own_folder():
+        warm_up()
         for done, number in enumerate(numbers, 1):
             kind, temper, found = case(seed, number, *only)
             outcome = run(found)

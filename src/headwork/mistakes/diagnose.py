@@ -14,7 +14,7 @@ from headwork.sheets.ready import Found
 
 T = TypeVar("T")
 Worked = dict[RoleAndHead, Floats]
-MOST_STEPS = 70  # of a graph in which two mistakes at once are looked for
+MOST_STEPS = 56  # of a graph in which two mistakes at once are looked for
 ONE_ENTRY: Tags = ("one-entry",)  # the slip that does not say where the number comes from
 
 
