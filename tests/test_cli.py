@@ -144,6 +144,7 @@ def test_output_goes_to_a_file(tmp_path: Path) -> None:
 
 
 MISTAKES: list[tuple[list[str], str]] = [
+    (["solve", "two-haeds"], "there is no sheet 'two-haeds'; did you mean 'two-heads'?"),
     (["solve", "nowhere"], "there is no sheet 'nowhere'; give a path or one of: block-matrices"),
     (["solve", "two-heads", "--part", "z"], "there is no part 'z'; there is a, b, c"),
     (["solve", "two-heads", "--entry", "scores_9[1,1]"], "'scores_9[1,1]' is asked for, but multi_head has only"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headwork.errors import HeadworkError, SheetError
+from headwork.errors import HeadworkError, SheetError, did_you_mean
 from headwork.sheets.batches import items
 from headwork.sheets.fields import read_problem
 from headwork.sheets.sheet import Sheet
@@ -33,7 +33,8 @@ def _read(path: Path) -> str:
     if path.is_dir():
         raise SheetError(f"{path} is a directory; give a .toml file in it")
     if not path.exists():
-        raise SheetError(f"there is no sheet '{path}'; give a path or one of: {', '.join(built_in())}")
+        meant = did_you_mean(str(path), built_in()) or f"; give a path or one of: {', '.join(built_in())}"
+        raise SheetError(f"there is no sheet '{path}'{meant}")
     try:
         content = path.read_bytes()
     except OSError as error:
