@@ -18,6 +18,7 @@ class BlockMask:
     `headwork.torch`: True where a block may be read, as far as causal order, a window, a mask and lengths let it.
     `tokens` and `keys` are the sizes of a block; the last one of each may be cut short.
 
+    >>> import numpy as np
     >>> two_documents = BlockMask(np.array([[True, False], [False, True]]), tokens=64, keys=64)
     """
 
