@@ -150,7 +150,8 @@ def test_a_number_that_is_not_usual_is_worked_in_float32(which: str, odd: float)
     """Also where it is hidden from some rows, or from all."""
     named = dict(zip("qkv", arrays((2, 100, 64), (2, 300, 64), (2, 300, 64)), strict=True))
     named[which][-1, 99, -1] = odd
-    for options in ({}, {"causal": "top_left"}, {"mask": np.arange(300) != 99}):
+    several: list[dict[str, Any]] = [{}, {"causal": "top_left"}, {"mask": np.arange(300) != 99}]
+    for options in several:
         got, lse = attention(**named, return_lse=True, **options)
         want = exact(*named.values(), **options)[0]
         assert (np.isnan(got) == np.isnan(want)).all()

@@ -87,7 +87,8 @@ def brain(batch: int, heads: int, tokens: int, d: int, causal: bool = False) -> 
     def make() -> Problem:
         from ml_dtypes import bfloat16
 
-        return Problem(*(array.astype(bfloat16) for array in draw((batch, heads, tokens, d))), causal=causal)
+        q, k, v = (array.astype(bfloat16) for array in draw((batch, heads, tokens, d)))
+        return Problem(q, k, v, causal=causal)
 
     return make
 
