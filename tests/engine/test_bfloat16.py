@@ -148,7 +148,7 @@ def test_the_result_is_that_of_float32_weights() -> None:
 @pytest.mark.parametrize("odd", [2.0**-130, -(2.0**-133), np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_usual_is_worked_in_float32(which: str, odd: float) -> None:
     """Also where it is hidden from some rows, or from all."""
-    named = dict(zip("qkv", arrays((2, 100, 64), (2, 300, 64), (2, 300, 64)), strict=True))
+    named: dict[str, Any] = dict(zip("qkv", arrays((2, 100, 64), (2, 300, 64), (2, 300, 64)), strict=True))
     named[which][-1, 99, -1] = odd
     several: list[dict[str, Any]] = [{}, {"causal": "top_left"}, {"mask": np.arange(300) != 99}]
     for options in several:

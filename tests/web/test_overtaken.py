@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.web.conftest import until
@@ -95,7 +96,7 @@ def test_arithmetic_of_numbers_that_have_changed_is_not_shown(opened: Opened) ->
     for number, text in ((0, "5"), (2, "7")):
         cell(page, "X", 0, 0).fill(text)
         let_go(page, number)
-        until(lambda number=number: page.evaluate("window.held.length"), number + 2)
+        until(partial(page.evaluate, "window.held.length"), number + 2)
     let_go(page, 3)
     until(lambda: said(page), "7·2+2·7")
     let_go(page, 1)
@@ -104,7 +105,7 @@ def test_arithmetic_of_numbers_that_have_changed_is_not_shown(opened: Opened) ->
 
 
 def said(page: Any) -> str:
-    text = page.locator("#panel").inner_text().replace("\n", "").replace(" ", "")
+    text: str = page.locator("#panel").inner_text().replace("\n", "").replace(" ", "")
     return text.split("=")[1] if "=" in text else text
 
 
