@@ -8,6 +8,7 @@ matrices, derivatives and products that SymPy would contract are written beside 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import product as every
 from typing import Any
 
@@ -39,7 +40,14 @@ def line(left: Maths | None, right: Maths, because: Prose, pairs: Pairs) -> Stat
 
 def at(expression: Any, sizes: Mapping[Any, int]) -> Any:
     """The expression at these sizes and places: sums written out, x[1, 2] as the entry x_1,2."""
-    return sympy.sympify(expression).subs(sizes).doit().replace(sympy.Indexed, _entry)  # of ours, never text
+    there = sympy.sympify(expression).subs(sizes)  # of ours, never text
+    return there.replace(sympy.Sum, _written_out).doit().replace(sympy.Indexed, _entry)
+
+
+def _written_out(term: Any, limits: Any) -> Any:
+    """Term by term: SymPy itself would first look for a closed form, which takes longer than the terms."""
+    index, first, last = limits
+    return sympy.Add(*(term.subs(index, place) for place in range(int(first), int(last) + 1)))
 
 
 def _entry(base: Any, *places: Any) -> Any:
@@ -92,6 +100,7 @@ def _side_by_side(items: Sequence[Maths], heads: int | None) -> Maths:
     return bracketed(between(items if few else (items[0], Sign("…"), items[-1]), "|"), "[", "]")
 
 
+@lru_cache
 def _in_symbols(role: str, heads: int) -> tuple[list[Any], ...]:
     """The entries of X·[W_1 | …], of [X·W_1 | …], and of what the heads of `multi_head` have, side by side."""
     X = given("X", (2, 2 * heads))
