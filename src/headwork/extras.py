@@ -31,6 +31,7 @@ def needs(module: str) -> Any:
         raise HeadworkError(f"this needs {package}, which is not installed: {how_to_install(package)}") from None
 
 
-def how_to_install(package: str) -> str:
-    """headwork is on no package index yet, so an extra comes from a checkout of it."""
-    return f"in a checkout of headwork, pip install '.[{EXTRAS[package][0]}]'"
+def how_to_install(*packages: str) -> str:
+    """headwork is on no package index yet, so extras come from a checkout of it."""
+    extras = dict.fromkeys(EXTRAS[package][0] for package in packages)
+    return f"in a checkout of headwork, pip install '.[{','.join(extras)}]'"

@@ -135,9 +135,9 @@ def test_one_file_from_a_disk_without_a_network(browser: Any, built: Path) -> No
 
 
 def test_arithmetic_that_explodes_is_stopped_and_the_page_goes_on(browser: Any, built: Path, site: str) -> None:
-    """24 by 24 roots, multiplied exactly."""
+    """44 by 44 roots, multiplied exactly."""
     page = opened(browser, site)
-    rows = [[f"√{7 * i + j + 2}" for j in range(24)] for i in range(24)]
+    rows = [[f"√{7 * i + j + 2}" for j in range(44)] for i in range(44)]
     table = json.loads((built / "site" / "prepared" / "dot-product.json").read_text("utf-8"))["table"]
     table["problem"] = table["problem"][:1]
     table["problem"][0]["given"] = dict.fromkeys(table["problem"][0]["given"], rows)

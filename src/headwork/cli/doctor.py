@@ -23,8 +23,8 @@ def doctor() -> None:
             (("package", "version", "extra", "what it adds"), packages),
         )
     ]
-    missing = [package for package, found, *_ in packages if found == "missing"][:1]
-    ways = [Paragraph((f"An extra brings what is missing: {how_to_install(it)}.",)) for it in missing]
+    missing = [package for package, found, *_ in packages if found == "missing"]
+    ways = [Paragraph((f"Extras bring what is missing: {how_to_install(*missing)}.",))] if missing else []
     show(pieces([Title(f"headwork {headwork.__version__}"), *tables, *ways], width()))
 
 

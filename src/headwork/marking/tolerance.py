@@ -56,10 +56,9 @@ def read_number(text: str | int) -> Written:
         return _hundredth(read_number(words[:-1]))
     words = _COMMA.sub(r"\1.\2", words)
     value = parse_number(words)
-    try:
-        near = to_float(value)
-    except OverflowError:
-        raise NumberError(f"'{words[:40]}' is out of range") from None
+    near = to_float(value)
+    if isinf(near):
+        raise NumberError(f"'{words[:40]}' is out of range")
     match = _DECIMAL.fullmatch(words)
     if not match:
         return Written(value, near, None, words)
