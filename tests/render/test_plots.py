@@ -69,6 +69,8 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "leave the sheet or the option out" in run("count", "two-heads", "--plot", "c.svg", code=2).stderr
     assert "nothing to plot" in run("moments", "--variance", "0", "--plot", "m.svg", code=2).stderr
     assert "a plot needs numbers: heads = h" in run("count", "--heads", "h", "--plot", "c.svg", code=2).stderr
+    unsaid = run("count", "--formula", "scaled_dot_product", "--plot", "c.svg", code=2).stderr
+    assert "a plot needs numbers for d_k and d_v: give --d-k 64 --d-v 64" in unsaid
 
 
 def test_no_window_is_opened() -> None:

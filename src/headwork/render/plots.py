@@ -1,6 +1,6 @@
 """Plots for those who would rather look than read: what √D does, and what grows with the number of tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -57,12 +57,13 @@ def plot_counts(path: str | Path, formula: str = "multi_head", **sizes: Any) -> 
 
     sizes = {"d_model": 512, "heads": 8, **_numbers(sizes)} if formula_named(formula).several else _numbers(sizes)
     line = counts(formula, **{**sizes, "tokens": "n"})
-    figure, axes = _figure(path, 2)
     operations, moved = {}, {}
     for equation, count, times in line.rows:
         each = count.times(times)
         operations[str(equation.name)] = each.operations(line.convention)
         moved[str(equation.name)] = each.bytes
+    _check_numbers(moved.values())
+    figure, axes = _figure(path, 2)
     for axis, costs, title in ((axes[0], operations, "operations"), (axes[1], moved, "bytes")):
         _costs(axis, {name: cost for name, cost in costs.items() if cost != 0}, title)
     numbers = {k: v for k, v in sizes.items() if k != "item_bytes" and type(v) is int}
@@ -80,6 +81,14 @@ def _numbers(sizes: Mapping[str, Any]) -> dict[str, Any]:
                 f"a plot needs numbers: {name} = {size} is a symbol; give --{name.replace('_', '-')} 64"
             )
     return kept
+
+
+def _check_numbers(costs: Iterable[Any]) -> None:
+    """A size that was not given is a symbol, and no point of a plot."""
+    left = sorted({str(symbol) for cost in costs for symbol in cost.free_symbols} - {"n"})
+    if left:
+        options = " ".join(f"--{'d-model' if name == 'd' else name.replace('_', '-')} 64" for name in left)
+        raise HeadworkError(f"a plot needs numbers for {' and '.join(left)}: give {options}")
 
 
 def _costs(axis: Any, costs: Mapping[str, Any], title: str) -> None:
