@@ -42,7 +42,7 @@ clean:
 	@$(call busy,Python is copied,$(PYTHON) -m venv .venv)
 
 .venv/installed: .venv/bin/python $(SOURCES)
-	@echo "Installing headwork into .venv: about a minute, most of it the C++ compiler's"
+	@echo "Installing headwork into .venv: one or two minutes, most of it the C++ compiler's"
 	@$(call install,.)
 	@touch $@
 
