@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median, quantiles
@@ -143,9 +143,8 @@ def one_process(of: Timed) -> Any:
 
 def over_ranks(rank: int, of: Timed, way: str, compared: bool) -> float:
     *three, above = (shard(x, split=of.split) for x in inputs(of.tokens))
-    call: Callable[..., Any] = TorchsRing.apply
-    if way == "exchange":
-        call = lambda *x: ring_attention(*x, split=of.split, method="exchange", **of.options)  # noqa: E731
+    exchange = partial(ring_attention, split=of.split, method="exchange", **of.options)
+    call: Callable[..., Any] = exchange if way == "exchange" else TorchsRing.apply
     dist.barrier()
     seconds, found = timed(call, three, above, of.backward)
     if compared:

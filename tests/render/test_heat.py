@@ -6,9 +6,12 @@ from itertools import combinations
 
 import headwork
 from headwork.inline import inline
+from headwork.render.blocks import Heat
 from headwork.render.colours import THEMES
 from headwork.render.drawing import Drawing, Label, Rect
 from headwork.render.heat import heat_map
+from headwork.render.markdown import with_pictures
+from headwork.render.svg import svg
 from headwork.sheets.load import parse_sheet
 from headwork.working import Equation
 from tests.render.test_colours import contrast, over
@@ -88,3 +91,11 @@ def test_nothing_overlaps_and_everything_is_on_the_canvas() -> None:
             assert bottom <= drawing.height
     upright = [s for s in heat_map(weights(3), 1, names, names).shapes if isinstance(s, Label) and s.turned]
     assert [inline(label.maths) for label in upright] == ["a", "extraordinarily…", "“quoted”"]
+
+
+def test_the_files_beside_markdown_have_the_names_too() -> None:
+    block = Heat(weights(3), 1, ("the", "cat", "sat"), ("the", "cat", "sat"))
+    _, files = with_pictures([block], "page")
+    (picture,) = files.values()
+    assert picture == svg(heat_map(weights(3), 1, block.tokens, block.keys), "light") + "\n"
+    assert picture != svg(heat_map(weights(3), 1), "light") + "\n"

@@ -119,9 +119,9 @@ def _picture(picture: b.Picture) -> str:
 
 
 def heat_svg(heat: b.Heat) -> str:
-    from headwork.render.heat import heat_map
+    from headwork.render.heat import drawn
 
-    return svg(heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys))
+    return svg(drawn(heat))
 
 
 def _marked(marked: b.Marked) -> str:

@@ -105,9 +105,9 @@ def _picture(picture: b.Picture) -> str:
 
 
 def _heat(heat: b.Heat) -> str:
-    from headwork.render.heat import heat_map
+    from headwork.render.heat import drawn
 
-    return latex_picture(heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys))
+    return latex_picture(drawn(heat))
 
 
 def _marked(marked: b.Marked) -> str:

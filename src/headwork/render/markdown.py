@@ -29,16 +29,14 @@ def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
 def with_pictures(blocks: Iterable[b.Block], name: str) -> tuple[str, dict[str, str]]:
     """The page with its pictures as files beside it: the page, and what goes into which file."""
     from headwork.render.diagram import fitting
-    from headwork.render.heat import heat_map
+    from headwork.render.heat import drawn
     from headwork.render.svg import svg
 
     files: dict[str, str] = {}
     pieces = []
     for block in blocks:
         if isinstance(block, b.Picture | b.Heat):
-            drawing = (
-                fitting(block.diagram) if isinstance(block, b.Picture) else heat_map(block.equation, block.first_index)
-            )
+            drawing = fitting(block.diagram) if isinstance(block, b.Picture) else drawn(block)
             file = f"{name}-picture-{len(files) + 1}.svg"
             files[file] = svg(drawing, "light") + "\n"
             pieces.append(f"![{escaped(drawing.words)}](<{file}>)")

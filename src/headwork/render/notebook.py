@@ -87,9 +87,9 @@ def _markdown(block: Block) -> str:
 
         return _image(fitting(block.diagram))
     if isinstance(block, Heat):
-        from headwork.render.heat import heat_map
+        from headwork.render.heat import drawn
 
-        return _image(heat_map(block.equation, block.first_index, block.tokens, block.keys))
+        return _image(drawn(block))
     return for_notebooks(block_markdown(block))
 
 

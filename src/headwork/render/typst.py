@@ -212,9 +212,9 @@ def _picture(picture: b.Picture) -> str:
 
 
 def _heat(heat: b.Heat) -> str:
-    from headwork.render.heat import heat_map
+    from headwork.render.heat import drawn
 
-    drawing = heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys)
+    drawing = drawn(heat)
     return f"#block(inset: (left: 2.4em))[{drawing_typst(drawing)}]"
 
 
