@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from typing import Any
+
 import pytest
 from fuzz import Outcome, fuzz, own_folder, run
 from fuzz_draws import KINDS, TEMPERS, Case, case
@@ -11,10 +14,14 @@ from headwork import cli
 EACH = 500
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_no_case_ends_in_a_traceback_or_goes_on_for_ever(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """How fast this machine is, is for the long run to say: here ten seconds stand for ever."""
     monkeypatch.setattr("fuzz.SECONDS", 10.0)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_case_ends_in_a_traceback_or_goes_on_for_ever(block: int) -> None:
     wrong, tally = fuzz(13, range(block * EACH, (block + 1) * EACH))
     assert not wrong, "\n".join(wrong)
     assert sum(tally.values()) == EACH
@@ -53,3 +60,21 @@ def test_the_fuzzer_sees_what_goes_wrong(does: str, wrong: str, monkeypatch: pyt
         outcome: Outcome = run(Case(["solve", "two-heads"]))
     assert wrong in outcome.wrong
     assert bool(outcome.wrong) == bool(wrong)
+
+
+def test_the_limit_holds_while_the_collector_calls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all the time goes to a callback of the collector, where a raised exception would be lost."""
+
+    def busy(*_: Any) -> None:
+        for _ in range(300_000):
+            pass
+
+    monkeypatch.setattr("fuzz.SECONDS", 0.2)
+    monkeypatch.setattr(cli, "main", lambda: exec("while True: gc.collect(0)", {"gc": gc}))
+    gc.callbacks.append(busy)
+    try:
+        with own_folder():
+            assert "more than 0.2 s" in run(Case(["solve", "two-heads"])).wrong
+        assert busy in gc.callbacks
+    finally:
+        gc.callbacks.remove(busy)
