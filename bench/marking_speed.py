@@ -39,7 +39,7 @@ from headwork.sheets.sheet import Sheet
 SECONDS = 5.0  # for 1,000 students on one core
 FASTER = 1.7  # with two jobs
 MINUTES = 5.0  # for 100,000 students on two
-ROUNDS = 3
+ROUNDS = 5
 GROWS = 10.0  # MB at most, between a tenth of them and all
 
 

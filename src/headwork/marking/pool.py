@@ -1,23 +1,25 @@
 """A class marked on several cores: in order, with so many students on their way and no more.
 
 This process marks too, so that nothing waits while the others start. Those are started by spawn, each with a marker of
-its own: they share nothing and mark as one alone would.
+its own and a pipe to this one: they share nothing and mark as one alone would.
 """
+
+from __future__ import annotations
 
 import gc
 import os
 import signal
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from ctypes import c_byte
+from dataclasses import dataclass, field
 from datetime import date
-from io import StringIO
 from itertools import islice
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from queue import SimpleQueue
+from threading import Thread
 
 from headwork.errors import HeadworkError
 from headwork.marking.class_marker import ClassMarker, ClassOf, settled
@@ -52,58 +54,89 @@ def _marked(own: ClassMarker, students: Iterable[Answers], jobs: int, with_worki
         if jobs == 1:
             yield from map(own.mark, students)
             return
-        spawn = get_context("spawn")
-        given_up = spawn.RawValue("b", 0)  # without a lock, which a killed process may hold
-        pool = ProcessPoolExecutor(jobs - 1, spawn, _start, (own.sheets, own.today, with_working, given_up))
+        others: list[Colleague] = []
         try:
-            yield from _shared(own, students, pool, jobs)
-        except BrokenProcessPool:
+            others += (Colleague.at_work(own, with_working) for _ in range(jobs - 1))
+            yield from _shared(own, iter(students), others)
+        except (EOFError, ConnectionError):
             raise HeadworkError(
                 "a process that marks has ended before its work was done, killed or out of memory; try --jobs 1"
             ) from None
         finally:
-            given_up.value = 1
-            pool.shutdown(wait=False, cancel_futures=True)
+            for other in others:
+                other.process.kill()
 
 
-def _shared(own: ClassMarker, students: Iterable[Answers], pool: ProcessPoolExecutor, jobs: int) -> Iterator[Marks]:
+@dataclass
+class Group:
+    """Students who are marked together: their marks, or why there are none, once they are known."""
+
+    size: int
+    back: list[Marks] | HeadworkError | None = None
+
+    def marks(self) -> list[Marks]:
+        if isinstance(self.back, HeadworkError):
+            raise self.back
+        return self.back or []
+
+
+@dataclass
+class Colleague:
+    """Another process, the pipe to it, and the groups that it has not sent back."""
+
+    process: SpawnProcess
+    pipe: Connection
+    sent: deque[Group] = field(default_factory=deque)
+
+    @classmethod
+    def at_work(cls, own: ClassMarker, with_working: bool) -> Colleague:
+        spawn = get_context("spawn")
+        pipe, theirs = spawn.Pipe()
+        process = spawn.Process(target=_mark, args=(theirs, own.sheets, own.today, with_working), daemon=True)
+        with _interrupts_held(), theirs:
+            process.start()
+        return cls(process, pipe)
+
+    def send(self, students: list[Answers]) -> Group:
+        self.sent.append(Group(len(students)))
+        self.pipe.send(students)
+        return self.sent[-1]
+
+    def collect(self) -> None:
+        """Whatever has come back."""
+        while self.sent and self.pipe.poll():
+            self.sent.popleft().back = self.pipe.recv()
+
+
+def _shared(own: ClassMarker, rest: Iterator[Answers], others: list[Colleague]) -> Iterator[Marks]:
     """The others have work at hand first; who is next in order and marked goes out; else somebody is marked here."""
-    rest = iter(students)
-    line: deque[Future[list[Marks]]] = deque()
-    sent: deque[Future[list[Marks]]] = deque()
+    line: deque[Group] = deque()
+    most = WAITING * (1 + len(others))
     waiting = 0
     while True:
-        while sent and sent[0].done():
-            sent.popleft()
-        while (
-            len(sent) < SENT * (jobs - 1)
-            and waiting + AT_ONCE <= WAITING * jobs
-            and (group := list(islice(rest, AT_ONCE)))
-        ):
-            with _interrupts_held():
-                sent.append(pool.submit(_mark, group))
-            line.append(sent[-1])
-            waiting += len(group)
+        for other in others:
+            other.collect()
+            while len(other.sent) < SENT and waiting + AT_ONCE <= most and (group := list(islice(rest, AT_ONCE))):
+                line.append(other.send(group))
+                waiting += len(group)
         if not line:
             return
-        late = not line[0].done() and waiting < WAITING * jobs
-        if late and (student := next(rest, None)) is not None:
+        if line[0].back is not None:
+            waiting -= line[0].size
+            yield from line.popleft().marks()
+        elif waiting < most and (student := next(rest, None)) is not None:
             line.append(_marked_here(own, student))
             waiting += 1
         else:
-            marks = line.popleft().result()
-            waiting -= len(marks)
-            yield from marks
+            wait([other.pipe for other in others if other.sent])
 
 
-def _marked_here(own: ClassMarker, student: Answers) -> Future[list[Marks]]:
+def _marked_here(own: ClassMarker, student: Answers) -> Group:
     """An error waits for its turn, as if it came from another process."""
-    done: Future[list[Marks]] = Future()
     try:
-        done.set_result([own.mark(student)])
+        return Group(1, [own.mark(student)])
     except HeadworkError as error:
-        done.set_exception(error)
-    return done
+        return Group(1, error)
 
 
 @contextmanager
@@ -130,18 +163,27 @@ def _collecting_rarely() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-_marker: ClassMarker
-_with_working: bool
-_given_up: c_byte
-
-
-def _start(sheets: ClassOf, today: date, with_working: bool, given_up: c_byte) -> None:
-    global _marker, _with_working, _given_up
-    sys.stderr = StringIO()  # errors travel with results; a queue that Ctrl-C cut off is nobody's concern
-    _marker, _with_working, _given_up = ClassMarker(sheets, today), with_working, given_up
+def _mark(pipe: Connection, sheets: ClassOf, today: date, with_working: bool) -> None:
+    """What another process does: mark every group, as it comes, until there is nobody to send it back to."""
     gc.set_threshold(RARELY)
+    groups: SimpleQueue[list[Answers] | None] = SimpleQueue()
+    Thread(target=_taken_in, args=(pipe, groups), daemon=True).start()
+    marker = ClassMarker(sheets, today)
+    while (group := groups.get()) is not None:
+        try:
+            back: list[Marks] | HeadworkError = [settled(marker.mark(student), with_working) for student in group]
+        except HeadworkError as error:
+            back = error
+        try:
+            pipe.send(back)
+        except OSError:
+            return
 
 
-def _mark(students: list[Answers]) -> list[Marks]:
-    """Everybody in a group; nobody any more when it is for nothing."""
-    return [settled(_marker.mark(student), _with_working) for student in students if not _given_up.value]
+def _taken_in(pipe: Connection, groups: SimpleQueue[list[Answers] | None]) -> None:
+    """Groups leave the pipe at once: else each side could wait for the other to read."""
+    try:
+        while True:
+            groups.put(pipe.recv())
+    except (EOFError, OSError):
+        groups.put(None)
