@@ -63,7 +63,7 @@ HW_INLINE void dot_rows(T *p, const T *q, const char *const *k, int64_t d_k, int
     HW_EACH(j, 0, KT) key[j] = k[least(first + j, last)];
     Vec<T> sum[row_sums<T>] = {};
     for (int64_t c = 0; c < d_k; c += W<T>) {
-        ahead.fetch<lines_of<T, S>(KT)>();
+        ahead.fetch<lines_of<T, S>(KT), 2>();
         Vec<T> part[KT];
         HW_EACH(j, 0, KT) part[j] = load_as<T, S>(key[j] + c * static_cast<int64_t>(sizeof(S)));
         HW_EACH(r, 0, R) {
@@ -95,7 +95,7 @@ HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *const *v
     Vec<T> sum[R][CV] = {};
 #pragma GCC unroll 2
     for (int64_t j = 0; j < keys; ++j) {
-        ahead.fetch<lines_of<T, S>(CV)>();
+        ahead.fetch<lines_of<T, S>(CV), 2>();
         Vec<T> value[CV];
         HW_EACH(c, 0, CV) value[c] = load_as<T, S>(v[j] + at + c * W<T> * static_cast<int64_t>(sizeof(S)));
         HW_EACH(r, 0, R)
@@ -105,15 +105,17 @@ HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *const *v
         HW_EACH(c, 0, CV) add_to<T>(o + r * d_v + c * W<T>, sum[r][c]);
 }
 
+// As many columns at once as there are registers for, then half as many for those that are left, down to one vector.
+template <class T, class S, int R, int CV>
+HW_INLINE void mix_columns(T *o, const RowBlock<T> &block, int row0, int64_t keys, int64_t c, Ahead &ahead) {
+    for (; c + CV * W<T> <= block.d_v; c += CV * W<T>)
+        mix_rows_tile<T, S, R, CV>(o + c, block.d_v, block.p + row0 * word, block.v,
+                                   c * static_cast<int64_t>(sizeof(S)), keys, ahead);
+    if constexpr (CV > 1) mix_columns<T, S, R, CV / 2>(o, block, row0, keys, c, ahead);
+}
+
 template <class T, class S, int R> void mix_rows(T *o, const RowBlock<T> &block, int row0, int64_t keys, Ahead ahead) {
-    constexpr int CV = 8 / R;
-    const int64_t d_v = block.d_v, size = sizeof(S);
-    const T *const p = block.p + row0 * word;
-    o += row0 * d_v;
-    int64_t c = 0;
-    for (; c + CV * W<T> <= d_v; c += CV * W<T>)
-        mix_rows_tile<T, S, R, CV>(o + c, d_v, p, block.v, c * size, keys, ahead);
-    for (; c < d_v; c += W<T>) mix_rows_tile<T, S, R, 1>(o + c, d_v, p, block.v, c * size, keys, ahead);
+    mix_columns<T, S, R, row_sums<T> / R>(o + row0 * block.d_v, block, row0, keys, 0, ahead);
 }
 
 // The same where a value is not finite and some row may not read it: only the rows that may do.
