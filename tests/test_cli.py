@@ -229,6 +229,11 @@ def test_the_version_has_one_place() -> None:
     assert headwork.__version__ == version("headwork")
 
 
+def test_the_module_is_the_command() -> None:
+    said = subprocess.run([sys.executable, "-m", "headwork", "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout == f"headwork {headwork.__version__}\n"
+
+
 @pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
     done = run(*arguments, code=2)

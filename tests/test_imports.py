@@ -35,7 +35,7 @@ ORDER = [
     ),
     *("render", "mistakes"),
     *("inspecting", "marking", "looking"),
-    *("testing", "web", "cli"),
+    *("testing", "web", "cli", "__main__"),
 ]
 APART = ("engine", "torch", "jax", "transformers", "diffusers")
 # What prints itself, or makes an array of itself, asks for what that takes only then; the rest has a direction.

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention import flex_attention as flex
 
 from headwork.engine import BlockMask
 from headwork.errors import HeadworkError
-from headwork.torch import attention, report
+from headwork.torch import attention, flex_blocks, report
 
 # torch's compiler uses what torch deprecates, and looks at gradients that nobody asked for.
 pytestmark = [
@@ -84,3 +85,57 @@ def test_mistakes_are_named() -> None:
         attention(x, x, x, blocks=torch.ones(2, 2))  # that is the mistake
     with pytest.raises(HeadworkError, match=r"make \(2, 2, 2\)"):
         attention(x, x, x, blocks=BlockMask(torch.ones(2, 3, dtype=torch.bool), 4, 4))
+
+
+def documents_in_order(batch: Any, head: Any, token: Any, key: Any) -> Any:
+    return (token // 100 == key // 100) & (token >= key)
+
+
+def by_head(batch: Any, head: Any, token: Any, key: Any) -> Any:
+    return (token - key < 40 + 50 * head) & (token >= key - 64 * batch)
+
+
+def whole_blocks(batch: Any, head: Any, token: Any, key: Any) -> Any:
+    return token // 32 >= key // 16
+
+
+FLEX = {
+    "partly": (documents_in_order, None, None, 300, 300, 128),
+    "every head its own": (by_head, 2, 4, 150, 210, (64, 32)),
+    "whole": (whole_blocks, None, None, 96, 96, (32, 16)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("name", FLEX)
+def test_flex_attention_reads_the_same(name: str) -> None:
+    mod, batch, heads, tokens, keys, size = FLEX[name]
+    given = flex.create_block_mask(mod, batch, heads, tokens, keys, device="cpu", BLOCK_SIZE=size)
+    blocks, mask = flex_blocks(given)
+    assert (mask is None) == (name == "whole")
+    made = torch.Generator().manual_seed(0)
+    q, k, v = (
+        torch.randn(2, n, m, 16, generator=made, dtype=torch.float64) for n, m in ((4, tokens), (2, keys), (2, keys))
+    )
+    wanted = flex.flex_attention(q, k, v, block_mask=given, enable_gqa=True)
+    torch.testing.assert_close(attention(q, k, v, mask=mask, blocks=blocks), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_a_full_block_is_read_whatever_its_function_says() -> None:
+    """FlexAttention asks no mask_mod there, and neither does what it became."""
+    one, none = torch.ones(1, 1, 2, dtype=torch.int32), torch.zeros(1, 1, 2, dtype=torch.int32)
+    places = torch.tensor([[[[0, 1], [1, 0]]]], dtype=torch.int32)
+    given = flex.BlockMask.from_kv_blocks(one, places.flip(-1), one, places, BLOCK_SIZE=16, mask_mod=documents_in_order)
+    _, mask = flex_blocks(given)
+    assert mask is not None
+    assert mask[0, 0, :16, :16].all()
+    assert not mask[0, 0, :16, 16:].any()
+    given = flex.BlockMask.from_kv_blocks(none, places, one, places, BLOCK_SIZE=16, mask_mod=documents_in_order)
+    blocks, mask = flex_blocks(given)
+    assert blocks.visible.tolist() == [[[[True, False], [False, True]]]]
+    assert mask is None
+
+
+def test_what_is_no_block_mask_of_flex_attention_is_refused() -> None:
+    with pytest.raises(HeadworkError, match="flex_blocks was given a Tensor"):
+        flex_blocks(torch.ones(2, 2))

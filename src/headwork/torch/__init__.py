@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
 from headwork.torch.attention import scaled_dot_product_attention
 from headwork.torch.decode import attention_decode
 from headwork.torch.explain import explain
+from headwork.torch.flex import flex_blocks
 from headwork.torch.full import attention
 from headwork.torch.layer import MultiheadAttention
 from headwork.torch.paged_cache import PagedCache
@@ -42,6 +43,7 @@ __all__ = [
     "context_parallel",
     "explain",
     "explain_ring",
+    "flex_blocks",
     "positions",
     "quantize",
     "report",

@@ -29,12 +29,17 @@ def checked_blocks(blocks: BlockMask | None, size: CallSizes) -> BlockMask | Non
 
 def written_out(blocks: BlockMask, mask: Tensor | None, size: CallSizes) -> Tensor:
     """The blocks as a mask for every token and key, and what `mask` says within them."""
-    rows = torch.arange(size.tokens, device=blocks.visible.device) // blocks.tokens
-    columns = torch.arange(size.keys, device=blocks.visible.device) // blocks.keys
-    seen: Tensor = blocks.visible[..., rows[:, None], columns]
+    seen = written_out_to(blocks, size.tokens, size.keys)
     if mask is None:
         return seen
     return seen & mask if mask.dtype == torch.bool else mask.masked_fill(~seen, -torch.inf)
+
+
+def written_out_to(blocks: BlockMask, tokens: int, keys: int) -> Tensor:
+    rows = torch.arange(tokens, device=blocks.visible.device) // blocks.tokens
+    columns = torch.arange(keys, device=blocks.visible.device) // blocks.keys
+    seen: Tensor = blocks.visible[..., rows[:, None], columns]
+    return seen
 
 
 class InBlocks(torch.autograd.Function):

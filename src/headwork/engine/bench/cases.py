@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+BLOCK = 128
 
 
 @dataclass
@@ -19,6 +20,7 @@ class Problem:
     v: Array
     causal: bool = False
     mask: Array | None = None
+    blocks: Array | None = None  # which blocks of BLOCK tokens may read which of BLOCK keys
     window: tuple[int, int] | None = None
     lengths: list[int] | None = None  # of packed sequences: the arrays are (tokens, heads, d) then
 
@@ -30,6 +32,8 @@ class Problem:
             return (apart >= -self.window[0]) & (apart <= self.window[1])
         if self.causal:
             return apart <= 0
+        if self.blocks is not None:
+            return np.kron(self.blocks, np.ones((BLOCK, BLOCK), bool))
         return self.mask
 
     def operations(self) -> float:
@@ -44,7 +48,7 @@ class Problem:
 
     @property
     def bare(self) -> bool:
-        return self.mask is None and self.window is None
+        return self.mask is None and self.blocks is None and self.window is None
 
     @property
     def ends(self) -> Array:
@@ -101,11 +105,17 @@ def cached(tokens: int, keys: int, dtype: Any = np.float32) -> Callable[[], Prob
 def masked(blocks: bool) -> Problem:
     rng = np.random.default_rng(0)
     if blocks:
-        mask = np.kron(rng.random((16, 16)) < 1 / 3, np.ones((128, 128))).astype(bool)
+        mask = np.kron(rng.random((16, 16)) < 1 / 3, np.ones((BLOCK, BLOCK))).astype(bool)
         np.fill_diagonal(mask, True)
     else:
         mask = rng.random((2048, 2048)) < 0.5
     return Problem(*draw((1, 8, 2048, 64)), mask=mask)
+
+
+def in_blocks() -> Problem:
+    """A third of the blocks, and each block itself."""
+    visible = np.random.default_rng(0).random((16, 16)) < 1 / 3
+    return Problem(*draw((1, 8, 2048, 64)), blocks=visible | np.eye(16, dtype=bool))
 
 
 def windowed() -> Problem:
@@ -139,6 +149,7 @@ CASES = (
     Case("16 on 4096, 32/8", cached(16, 4096), {"torch": 1.8}, DECODERS),
     Case("Boolean mask, random", lambda: masked(False), {"torch": 1.4}, ("torch",)),
     Case("Boolean mask, 128-blocks", lambda: masked(True), {"torch": 3.2}, ("torch",)),
+    Case("blocks handed over", in_blocks, {"torch": 3.2, "torch flex": 1.0}, ("torch", "torch flex")),
     Case("window 256 of 4096", windowed, {"torch": 15, "torch flex": 2.5}, ("torch", "torch flex")),
     Case("ragged, 8 of 37–1024", ragged, {"torch loop": 1.3, "torch padded": 4.5}, ("torch loop", "torch padded")),
     Case("decode float16 on 4096", cached(1, 4096, np.float16), {"torch bfloat16": 3}, ("torch bfloat16",)),

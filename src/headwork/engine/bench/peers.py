@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headwork.engine.bench.cases import Problem
+from headwork.engine.bench.cases import BLOCK, Problem
 
 Call = Callable[[], Any]
 MACHINE = "machine"
@@ -31,12 +31,14 @@ def package_of(peer: str) -> str:
 
 
 def headwork_call(problem: Problem) -> Call:
-    from headwork.engine import attention, attention_varlen
+    from headwork.engine import BlockMask, attention, attention_varlen
 
     q, k, v = problem.q, problem.k, problem.v
     if problem.lengths is not None:
         return partial(attention_varlen, q, k, v, problem.ends, problem.ends)
     options: dict[str, Any] = {"causal": problem.causal or None, "mask": problem.mask, "window": problem.window}
+    if problem.blocks is not None:
+        options["blocks"] = BlockMask(problem.blocks, BLOCK, BLOCK)
     return partial(attention, q, k, v, **{name: asked for name, asked in options.items() if asked is not None})
 
 
@@ -79,14 +81,17 @@ def torch_flex(problem: Problem) -> Call | None:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     torch, _, q, k, v = in_torch(problem)
-    assert problem.window is not None
-    left, right = problem.window
+    seen = torch.from_numpy(problem.visible())
+    left, right = problem.window or (0, 0)
+
+    def shown(batch: Any, head: Any, row: Any, key: Any) -> Any:
+        return seen[row, key]
 
     def near(batch: Any, head: Any, row: Any, key: Any) -> Any:
         return (key >= row - left) & (key <= row + right)
 
     try:
-        blocks = create_block_mask(near, None, None, q.shape[2], k.shape[2], device="cpu")
+        blocks = create_block_mask(near if problem.window else shown, None, None, *seen.shape, device="cpu")
         compiled = torch.compile(flex_attention)
         call = partial(compiled, q, k, v, block_mask=blocks)
         call()
