@@ -34,6 +34,26 @@ template <class T> HW_INLINE Vec<T> two_to_less_one(Vec<T> f) {
     return sum * f;
 }
 
+#if HW_BYTES == 64 && defined(__AVX512F__)
+// 2^y for y ≤ about 100; 0 below the least normal number and for −∞. NaN stays NaN. `vrndscale` rounds, `vscalef`
+// multiplies by the power of two, in the lanes of a mask register: those above `lowest`, and NaN.
+template <class T> HW_INLINE Vec<T> exp2(Vec<T> y) {
+    const Vec<T> lowest = splat<T>(Exp2<T>::lowest);
+    if constexpr (sizeof(T) == 4) {
+        const Vec<T> whole = (Vec<T>)_mm512_maskz_roundscale_ps(0xFFFF, (__m512)y, 0);
+        const __mmask16 normal = _mm512_cmp_ps_mask((__m512)y, (__m512)lowest, _CMP_NLE_UQ);
+        const Vec<T> fraction = two_to_less_one<T>(y - whole) + T(1);
+        return (Vec<T>)_mm512_maskz_scalef_ps(normal, (__m512)fraction, (__m512)whole);
+    } else {
+        const Vec<T> whole = (Vec<T>)_mm512_maskz_roundscale_pd(0xFF, (__m512d)y, 0);
+        const __mmask8 normal = _mm512_cmp_pd_mask((__m512d)y, (__m512d)lowest, _CMP_NLE_UQ);
+        const Vec<T> fraction = two_to_less_one<T>(y - whole) + T(1);
+        return (Vec<T>)_mm512_maskz_scalef_pd(normal, (__m512d)fraction, (__m512d)whole);
+    }
+}
+
+template <class T> HW_INLINE Vec<T> exp2_or_zero(Vec<T> y) { return exp2<T>(y); }
+#else
 // 2^y for lowest ≤ y ≤ about 100. NaN stays NaN.
 template <class T> HW_INLINE Vec<T> exp2_in_range(Vec<T> y) {
     const Vec<T> shifted = y + Exp2<T>::round;
@@ -51,6 +71,7 @@ template <class T> HW_INLINE Vec<T> exp2(Vec<T> y) { return y <= Exp2<T>::lowest
 template <class T> HW_INLINE Vec<T> exp2_or_zero(Vec<T> y) {
     return exp2_in_range<T>(larger<T>(splat<T>(Exp2<T>::lowest - 1), y));
 }
+#endif
 
 // tanh x = e/(e + 2) with e = exp(2x) − 1, which keeps the small ones exact.
 template <class T> HW_INLINE Vec<T> tanh(Vec<T> x) {
