@@ -105,6 +105,8 @@ def per_item(name: str, given: ArrayLike, size: CallSizes) -> Whole:
 
 
 def checked_places(name: str, given: ArrayLike, size: CallSizes) -> Whole:
+    if type(given) is int and 0 <= given <= size.keys:  # the commonest, without NumPy's questions
+        return np.full(prod(size.batch), given, np.int64)
     places = per_item(name, given, size)
     if places.size and (places.min() < 0 or places.max() > size.keys):
         raise HeadworkError(
