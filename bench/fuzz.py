@@ -129,13 +129,13 @@ def arguments(given: list[str]) -> Iterator[None]:
 @contextlib.contextmanager
 def own_folder() -> Iterator[None]:
     """An empty folder to work in, removed afterwards; and the commands made ready once, which takes 15 ms."""
-    before = cli.app
+    before, ready = cli.asked_for, get_command(cli.app)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         try:
-            cli.app = get_command(before)  # type: ignore[assignment]  # called alike
+            cli.asked_for = lambda _: ready  # type: ignore[assignment, return-value]  # called alike
             yield
         finally:
-            cli.app = before
+            cli.asked_for = before
 
 
 def warm_up() -> None:
