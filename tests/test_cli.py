@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import headwork
-from headwork.cli import app
+from headwork.cli import COMMANDS, app, asked_for
 from headwork.render.json import working_json
 from headwork.render.save import rendered
 from headwork.sheets.shelf import built_in
@@ -280,6 +280,18 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
+@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+def test_a_command_made_ready_alone_is_the_same_as_among_all(command: str) -> None:
+    alone = asked_for([command, "--help"])
+    assert len(alone.registered_commands) == 1
+    assert CliRunner().invoke(alone, [command, "--help"]).output == CliRunner().invoke(app, [command, "--help"]).output
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["no-such-command"], ["--part", "solve"]])
+def test_whatever_is_no_command_sees_them_all(words: list[str]) -> None:
+    assert asked_for(words) is app
+
+
 def test_a_working_is_indexed_by_name() -> None:
     working = headwork.solve("two-heads")
     assert working["Q", 1] is not None
@@ -294,7 +306,6 @@ def test_doctor_says_what_runs_and_what_is_missing(monkeypatch: pytest.MonkeyPat
     from typer.testing import CliRunner
 
     from headwork import extras
-    from headwork.cli import app
     from headwork.engine.backend import backend
 
     monkeypatch.setenv("HEADWORK_THREADS", "2")

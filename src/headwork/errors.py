@@ -1,7 +1,6 @@
 """The one kind of error a reader can cause, and can mend."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class HeadworkError(Exception):
@@ -14,6 +13,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("wieghts", ["scores", "weights"])
     "; did you mean 'weights'?"
     """
+    from difflib import get_close_matches
+
     words = {each.casefold(): each for each in known}
     near = get_close_matches(word.casefold(), words, 1, 0.7)
     return f"; did you mean '{words[near[0]]}'?" if near else ""

@@ -44,7 +44,8 @@ class Root:
 
 @dataclass(frozen=True)
 class Op:
-    """An operation on so many steps."""
+    """An operation on so many steps. One without data of its own is no dataclass of its own either: as `Op` says,
+    it is the same as another of its class. To make a dataclass of each of them took longer than to work a sheet."""
 
     takes: ClassVar[int | None] = 1  # None for any number of them
 
@@ -57,14 +58,12 @@ class Given(Op):
     shape: Shape
 
 
-@dataclass(frozen=True)
 class MatMul(Op):
     """left·right."""
 
     takes = 2
 
 
-@dataclass(frozen=True)
 class Transpose(Op):
     """Rows for columns."""
 
@@ -76,7 +75,6 @@ class Divide(Op):
     by: Root | Real
 
 
-@dataclass(frozen=True)
 class Add(Op):
     """Entry by entry; a single row is added to every row. A −∞ hides the entry that it is added to."""
 
@@ -118,28 +116,24 @@ class Constant(Op):
     value: Real
 
 
-@dataclass(frozen=True)
 class Multiply(Op):
     """Entry by entry. On the right a column spreads over the entries of its row, and a row over all rows."""
 
     takes = 2
 
 
-@dataclass(frozen=True)
 class Subtract(Op):
     """Entry by entry, spread like `Multiply`. What is hidden stays hidden, whatever is taken from it."""
 
     takes = 2
 
 
-@dataclass(frozen=True)
 class DivideBy(Op):
     """Entry by entry, spread like `Multiply`. 0/0 is 0: a row in which nothing may be read has no weights."""
 
     takes = 2
 
 
-@dataclass(frozen=True)
 class Exp(Op):
     """e to the power of every entry; what is hidden gives 0."""
 
@@ -151,7 +145,6 @@ class Sums(Op):
     axis: int = -1
 
 
-@dataclass(frozen=True)
 class Maxima(Op):
     """A column, the largest entry of every row of all the inputs; −∞ where all of them are hidden."""
 
@@ -166,7 +159,6 @@ class Rows(Op):
     stop: int
 
 
-@dataclass(frozen=True)
 class Stack(Op):
     """The inputs under one another."""
 
@@ -193,17 +185,14 @@ class Softcap(Op):
     by: Real
 
 
-@dataclass(frozen=True)
 class Means(Op):
     """A column, the mean of every row."""
 
 
-@dataclass(frozen=True)
 class SquareRoot(Op):
     """Of every entry; none may be negative."""
 
 
-@dataclass(frozen=True)
 class Relu(Op):
     """Every entry that is positive; 0 in place of the others."""
 

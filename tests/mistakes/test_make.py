@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from headwork.cli import app
 from headwork.errors import HeadworkError
-from headwork.mistakes.apart import coincidence
+from headwork.mistakes.apart import Apart
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.load import load, parse_sheet
+from headwork.sheets.ready import Ready
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.shelf import built_in
 from headwork.solving import solve
@@ -31,7 +32,8 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.formula + plan.mask)
 def test_a_new_sheet_is_small_whole_and_lively(plan: Plan) -> None:
     sheet = new_sheet(plan, seed=11)
-    assert coincidence(sheet.problems[0]) == ""
+    ready = Ready(sheet.problems[0])
+    assert Apart(ready).coincidence(ready) == ""
     for part in solve(sheet).problems[0].parts:
         for step in part.steps:
             value = np.asarray(step)

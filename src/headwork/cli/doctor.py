@@ -1,9 +1,7 @@
 """The command `doctor`: what was chosen on this machine and why, and what is missing."""
 
 import os
-import platform
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 
 import headwork
 from headwork.extras import EXTRAS, how_to_install
@@ -33,6 +31,8 @@ def _prose(cells: tuple[str, ...]) -> tuple[tuple[str], ...]:
 
 
 def _machine() -> Iterator[tuple[str, str]]:
+    import platform
+
     from headwork.engine.backend import backend
 
     chosen = backend()
@@ -51,6 +51,8 @@ def _asked(name: str) -> str:
 
 
 def _packages() -> Iterator[tuple[str, str, str, str]]:
+    from importlib.metadata import PackageNotFoundError, version
+
     for package, (extra, adds) in EXTRAS.items():
         try:
             yield package, version(package), extra, adds

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterator
 from itertools import combinations
 
+from headwork.build import Sizes
 from headwork.mistakes.diagnose import Diagnosis
 from headwork.mistakes.evidence import Predictions, evidence, view
 from headwork.mistakes.predict import float_handed
-from headwork.readings.floats import Floats, flat
+from headwork.readings.floats import Floats
 from headwork.sheets.questions import Asked, questions
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import Problem
 
 Planted = list[tuple[str, dict[Asked, Floats]]]
 Alike = tuple[str, str]  # two tags, or one and nothing
@@ -17,29 +17,47 @@ SAME = 1e-9
 UNITS = 2.5  # two answers in the last place may each be a unit off and must still differ
 
 
-def structural(problem: Problem) -> dict[Alike, str]:
-    """Pairs of mistakes that the sizes alone make alike, on any numbers, or that they hide; each with the reason."""
-    pairs = dict.fromkeys(_alike(problem, SAME))
-    return {pair: f"{_called(*pair)}: {_why(problem, *pair)}" for pair in pairs}
+class Apart:
+    """The mistakes that a problem's graph gives occasion for, made once, and held against any numbers that it gets."""
 
+    def __init__(self, ready: Ready) -> None:
+        self.ready, self._diagnosis = ready, Diagnosis(ready.ends)
+        self._asked = [question for part in ready.problem.parts for question in questions(part, ready)]
 
-def coincidence(problem: Problem, known: Collection[Alike] = ()) -> str:
-    """Two mistakes that these numbers make alike to the places asked for, or one they hide; or nothing. What is
-    `known` to be so on all numbers is left out."""
-    within = UNITS * 10.0**-problem.places
-    for pair in _alike(problem, within):
-        if pair not in known:
-            return f"{_called(*pair)} on every sheet that was drawn"
-    return ""
+    def structural(self) -> dict[Alike, str]:
+        """Pairs of mistakes that the sizes alone make alike, or that they hide, each with the reason. The problem's
+        numbers have no pattern, so what coincides on these coincides on all."""
+        pairs = dict.fromkeys(_alike(*self._predictions(self.ready), SAME))
+        return {pair: f"{_called(*pair)}: {_why(self.ready.sizes, *pair)}" for pair in pairs}
+
+    def coincidence(self, ready: Ready, known: Collection[Alike] = ()) -> str:
+        """Two mistakes that the numbers make alike to the places asked for, or one they hide; or nothing. `ready` is
+        the problem's own or has its graph `again`. What is `known` to be so on all numbers is left out."""
+        within = UNITS * 10.0**-ready.problem.places
+        for pair in _alike(*self._predictions(ready), within):
+            if pair not in known:
+                return f"{_called(*pair)} on every sheet that was drawn"
+        return ""
+
+    def _predictions(self, ready: Ready) -> tuple[dict[Asked, Floats], Planted]:
+        """What is asked for, right, and with every mistake."""
+        handed = float_handed(ready.handed)
+        truth = self._diagnosis.right.everything(handed)
+        right = {q: view(q.found, truth[q.found.step]) for q in self._asked}
+        keys = {q: (q.found.step.role, q.found.step.head) for q in self._asked}
+        predicted: Planted = []
+        for tag, graph in self._diagnosis.single:
+            worked = graph.by_name(graph.everything(handed, truth))
+            predicted.append((tag, {q: view(q.found, worked[key]) for q, key in keys.items() if key in worked}))
+        return right, predicted
 
 
 def _called(one: str, other: str) -> str:
     return f"{one} and {other} predict the same answer" if other else f"{one} predicts the right answer"
 
 
-def _alike(problem: Problem, within: float) -> Iterator[Alike]:
+def _alike(right: dict[Asked, Floats], predicted: Planted, within: float) -> Iterator[Alike]:
     """Pairs of tags that coincide in an answer both change; a tag and "" where it changes none enough to be named."""
-    right, predicted = _predictions(problem)
     changed = [
         (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
     ]
@@ -59,21 +77,6 @@ def _alike(problem: Problem, within: float) -> Iterator[Alike]:
                 yield one, other
 
 
-def _predictions(problem: Problem) -> tuple[dict[Asked, Floats], Planted]:
-    ready = Ready(problem)
-    asked = [question for part in problem.parts for question in questions(part, ready)]
-    handed = float_handed(ready.handed)
-    diagnosis = Diagnosis(ready.ends)
-    truth = diagnosis.right.everything(handed)
-    right = {q: view(q.found, truth[q.found.step]) for q in asked}
-    keys = {q: (q.found.step.role, q.found.step.head) for q in asked}
-    predicted: Planted = []
-    for tag, graph in diagnosis.single:
-        worked = graph.by_name(graph.everything(handed, truth))
-        predicted.append((tag, {q: view(q.found, worked[key]) for q, key in keys.items() if key in worked}))
-    return right, predicted
-
-
 def _each(number: float, matrix: Floats) -> Floats:
     return [[number] * len(row) for row in matrix]
 
@@ -81,12 +84,12 @@ def _each(number: float, matrix: Floats) -> Floats:
 def _differ(one: Floats, other: Floats, within: float) -> bool:
     if (len(one), len(one[0])) != (len(other), len(other[0])):
         return True
-    return not all(abs(a - b) <= within for a, b in zip(flat(one), flat(other), strict=True))
+    pairs = (pair for rows in zip(one, other, strict=True) for pair in zip(*rows, strict=True))
+    return not all(abs(a - b) <= within for a, b in pairs)
 
 
-def _why(problem: Problem, one: str, other: str) -> str:
+def _why(sizes: Sizes, one: str, other: str) -> str:
     """The reason in sizes, where it is a known one."""
-    sizes = Ready(problem).sizes
     if {one, other} == {"scaled-by-d_k", "scaled-by-sqrt-d_model"}:
         return f"√d_model = √{sizes.d_model} and d_k = {sizes.d_k} are the same number; choose other sizes"
     if "scale" in one and not other and sizes.d_k == 1:

@@ -6,12 +6,12 @@ A draw is kept if its numbers stay small, no softmax is flat or saturated, and n
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from random import Random
 
 from headwork.errors import HeadworkError
 from headwork.formulas import SQRT_D_K, Formula, formula_named
-from headwork.mistakes.apart import Alike, coincidence, structural
+from headwork.mistakes.apart import Alike, Apart
 from headwork.mistakes.predict import float_handed
 from headwork.readings.exact import Matrix
 from headwork.readings.floats import Floats, flat, floats
@@ -76,44 +76,40 @@ def new_sheet(plan: Plan | None = None, seed: int = 7, number: int | str = 1, *,
     """
     plan = plan or Plan()
     generator = Random(f"headwork {seed} {number}")
-    alike = _structural(plan)
+    apart, alike = _apart(plan)
     if alike and not anyway:
         raise HeadworkError(f"no such sheet can be made: {next(iter(alike.values()))}; --anyway makes it all the same")
     reason = ""
     for _ in range(MOST_DRAWS):
-        problem = _drawn(plan, generator)
-        if problem is None:
+        given = _projected(plan, generator) if plan.chosen.projects else _bare(plan, generator)
+        if given is None:
             continue
-        reason = coincidence(problem, alike)
+        drawn = apart.ready.again(_problem(plan, given))
+        if not comfortable(drawn):
+            continue
+        reason = apart.coincidence(drawn, alike)
         if not reason:
             title = f"{_title(plan)}, sheet {number}"
-            return Sheet(title, (replace(problem, title=title),), f"Seed {seed}, number {number}")
+            return Sheet(title, (replace(drawn.problem, title=title),), f"Seed {seed}, number {number}")
     tried = f"after {MOST_DRAWS:,} draws"
     raise HeadworkError(f"no such sheet was found {tried}: {reason or 'the softmax stays flat or saturated'}")
 
 
 def alike_on(plan: Plan) -> list[str]:
     """Which mistakes cannot be told apart on a sheet of these sizes, whatever its numbers, and why."""
-    return list(_structural(plan).values())
+    return list(_apart(plan)[1].values())
 
 
-@cache
-def _structural(plan: Plan) -> dict[Alike, str]:
-    return structural(_problem(plan, _any_numbers(plan)))
+@lru_cache(maxsize=4)  # a class has one plan, and a sheet takes dozens of draws
+def _apart(plan: Plan) -> tuple[Apart, dict[Alike, str]]:
+    """The mistakes on sheets of a plan, and which of them cannot be told apart on any."""
+    apart = Apart(Ready(_problem(plan, _any_numbers(plan))))
+    return apart, apart.structural()
 
 
 def _title(plan: Plan) -> str:
     heads = f"{plan.heads} heads" if plan.several and plan.heads > 1 else "One head"
     return f"{heads}, {plan.tokens} tokens"
-
-
-def _drawn(plan: Plan, generator: Random) -> Problem | None:
-    """One draw; None where a softmax or the size of the numbers speaks against it."""
-    given = _projected(plan, generator) if plan.chosen.projects else _bare(plan, generator)
-    if given is None:
-        return None
-    problem = _problem(plan, given)
-    return problem if comfortable(Ready(problem)) else None
 
 
 def _bare(plan: Plan, generator: Random) -> dict[Key, Matrix]:
@@ -147,13 +143,16 @@ def _projected(plan: Plan, generator: Random) -> dict[Key, Matrix] | None:
 
 def _head(plan: Plan, X: Matrix, generator: Random) -> dict[str, Matrix] | None:
     """One head's projections whose weights are neither flat nor saturated."""
+    one = Plan("single_head", plan.tokens, 1, plan.d_model, plan.mask, plan.biases, plan.places)
+    ready: Ready | None = None
     for _ in range(200):
         head = {role: sparse(plan.d_model, plan.d_k, generator) for role in ("W_Q", "W_K", "W_V")}
         if plan.biases:
             head |= {role: _matrix(1, plan.d_k, ENTRIES, generator) for role in ("b_Q", "b_K", "b_V")}
-        one = Plan("single_head", plan.tokens, 1, plan.d_model, plan.mask, plan.biases, plan.places)
         given: dict[Key, Matrix] = {("X", None): X, **{(role, None): matrix for role, matrix in head.items()}}
-        if comfortable(Ready(_problem(one, given))):
+        problem = _problem(one, given)
+        ready = Ready(problem) if ready is None else ready.again(problem)
+        if comfortable(ready):
             return head
     return None
 

@@ -53,7 +53,7 @@ def gradients(last: Step, *, of: Collection[Step], seed: Step) -> dict[Step, Ste
     `of` are the steps that gradients are wanted of, `seed` is ∂L/∂last. What `of` does not lead to has none.
     """
     shape = shapes(last)
-    order = list(in_order(last))
+    order = in_order(last)
     leading = set(of)
     for step in order:
         if leading.intersection(step.inputs):

@@ -7,7 +7,6 @@ from headwork.errors import HeadworkError
 from headwork.graph import Step, in_order
 from headwork.numbers.surd import Real
 from headwork.ops import Add, Constant, Given, Multiply, Shape, Subtract
-from headwork.readings.gradients import gradients
 from headwork.readings.shapes import shapes
 from headwork.sheets.sheet import Part, Problem
 
@@ -29,6 +28,8 @@ def inputs(last: Step) -> list[Step]:
 
 def way_back(problem: Problem, last: Step, of: Collection[Step]) -> dict[Step, Step]:
     """The gradient of every step between `of` and the last one."""
+    from headwork.readings.gradients import gradients
+
     return gradients(last, of=of, seed=_seed(problem, last))
 
 

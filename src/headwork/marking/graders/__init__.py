@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwork.errors import HeadworkError
-from headwork.sheets.questions import identifier
 
 if TYPE_CHECKING:
     from headwork.marking.graders.family import Family
@@ -31,6 +30,7 @@ def export(sheet: str | Path, to: str, output: str | Path | None = None) -> Path
     """Write the package of a sheet, or of a folder of sheets, for a grader; say where it is."""
     from headwork.marking.graders.family import load_family
     from headwork.marking.graders.files import write
+    from headwork.sheets.questions import identifier
 
     if to not in GRADERS:
         raise HeadworkError(f"there is no grader '{to}'; choose from {', '.join(GRADERS)}")
