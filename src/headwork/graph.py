@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from headwork.errors import HeadworkError
@@ -50,18 +51,21 @@ def ends(last: Last) -> tuple[Step, ...]:
     return (last,) if isinstance(last, Step) else last
 
 
-def in_order(last: Last) -> Iterator[Step]:
+@lru_cache(64)  # one graph is looked through again and again: by every mistake that may be made in it, by every reading
+def in_order(last: Last) -> tuple[Step, ...]:
     """Every step that `last` rests on, each once, inputs before what is made of them."""
+    order: list[Step] = []
     seen: set[Step] = set()
     waiting: list[tuple[Step, bool]] = [(step, False) for step in reversed(ends(last))]
     while waiting:
         step, inputs_done = waiting.pop()
         if inputs_done:
-            yield step
+            order.append(step)
         elif step not in seen:
             seen.add(step)
             waiting.append((step, True))
             waiting.extend((s, False) for s in reversed(step.inputs))
+    return tuple(order)
 
 
 def read(last: Last, rules: Rules[T], handed: Mapping[Step, T] | None = None) -> dict[Step, T]:
@@ -93,7 +97,7 @@ def needed(last: Last, handed: Collection[Step]) -> list[Step]:
     """The steps that `last` still rests on when some are handed over."""
     wanted = set(ends(last))
     backwards = []
-    for step in reversed(list(in_order(last))):
+    for step in reversed(in_order(last)):
         if step in wanted:
             backwards.append(step)
             if step not in handed:
@@ -106,13 +110,13 @@ def rewrite(last: L, edit: Callable[[Step], Step | None]) -> L:
 
     `edit` sees each step with its inputs already rewritten; None leaves the step as it is.
     """
-    new: dict[Step, Step] = {}
+    new: dict[Step, Step] = {}  # only what changes
     for step in in_order(last):
-        inputs = tuple(new[s] for s in step.inputs)
-        same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
-        moved = step if same else Step(step.op, inputs, step.role, step.head)
-        new[step] = edit(moved) or moved
+        moved = step
+        if not new.keys().isdisjoint(step.inputs):
+            moved = Step(step.op, tuple(new.get(s, s) for s in step.inputs), step.role, step.head)
+        if (found := edit(moved) or moved) is not step:
+            new[step] = found
     if isinstance(last, Step):
-        return new[last]
-    found = tuple(new[step] for step in last)
-    return last if found == last else found  # nothing changed: the very same graph
+        return new.get(last, last)
+    return tuple(new.get(step, step) for step in last) if not new.keys().isdisjoint(last) else last

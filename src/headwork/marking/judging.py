@@ -79,7 +79,7 @@ class Judge:
             message = f"is {shape}; it should be {shape_text((len(near), len(near[0])))}"
         entries = [[x.near for x in row] for row in answer]
         tags = self.diagnosis_of(question.found.step).diagnose(
-            truth.part.label, question.found, entries, self.within(answer, entries), near, truth.handed
+            truth.hands, question.found, entries, self.within(answer, entries), near, truth.handed
         )
         return AnswerMark(
             question.name,
@@ -179,7 +179,7 @@ class _Attempt:
             return []
         entries = [[x.near for x in row] for row in self.answer]
         told = self.diagnosis.told(
-            self.truth.part.label, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
+            self.truth.hands, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
         )
         earlier.named |= own.slips if told else set()  # once is enough
         return told
@@ -252,7 +252,7 @@ class _Attempt:
             []
             if self._missing()
             else self.diagnosis.diagnose(
-                self.truth.part.label,
+                self.truth.hands,
                 self.question.found,
                 entries,
                 self.within(self.near),

@@ -28,12 +28,12 @@ class Variant(Generic[T]):
 
     def __init__(self, last: Last, rules: Rules[T], original: Last | None = None) -> None:
         self.last, self.rules = last, rules
-        self.order = list(in_order(last))
+        self.order = in_order(last)
         self.all = set(self.order)
         self.by_key: dict[RoleAndHead, Step] = {}
         for step in self.order:
             self.by_key.setdefault((step.role, step.head), step)
-        self.untouched = _alike(self.order, list(in_order(original))) if original is not None else set()
+        self.untouched = _alike(self.order, in_order(original)) if original is not None else set()
         self._routes: dict[tuple[Step, frozenset[Step]], Route[T] | None] = {}
 
     def here(self, step: Step) -> Step | None:
