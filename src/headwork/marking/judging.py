@@ -13,7 +13,7 @@ from headwork.marking.answered import Answered
 from headwork.marking.following import Earlier, Own
 from headwork.marking.marks import AnswerMark, Verdict, no_working
 from headwork.marking.rules import MarkingRules
-from headwork.marking.table import MISSING, Malformed, Numbers, is_blank, numbers
+from headwork.marking.table import MISSING, Malformed, Numbers, is_blank, numbers, unpadded
 from headwork.marking.tolerance import CLEAR
 from headwork.marking.truth import Truth
 from headwork.mistakes.diagnose import Diagnosis, advice
@@ -61,7 +61,7 @@ class Judge:
             raw = answered.take(question, by_entry=True)
             if is_blank(raw):
                 return AnswerMark(question.name, "blank", size, Fraction(0))
-            answer = _oriented(numbers(raw, shape), question, shape)
+            answer = unpadded(_oriented(numbers(raw, shape), question, shape), self.places)
         except Malformed as error:
             return AnswerMark(question.name, "malformed", size, Fraction(0), message=str(error))
         if (len(answer), len(answer[0])) != shape:
