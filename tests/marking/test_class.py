@@ -1,14 +1,20 @@
 """A class in one go: a sheet for everybody, marked on their own, on one core or several."""
 
+import errno
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
-from multiprocessing import active_children
+from multiprocessing import Pipe, active_children
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -20,7 +26,7 @@ from headwork.marking.class_marker import ClassMarker, ClassOf, load_class, sett
 from headwork.marking.mark import Marker
 from headwork.marking.one_file import Answers
 from headwork.marking.overrides import Override
-from headwork.marking.pool import AT_ONCE, WAITING, marked
+from headwork.marking.pool import AT_ONCE, WAITING, Colleague, Group, marked
 from headwork.marking.roster import read_points, read_roster
 from headwork.sheets.load import load, sheet_text
 
@@ -209,6 +215,11 @@ def test_an_error_comes_in_its_turn_whoever_marks() -> None:
         next(marks)
 
 
+def _never_sees_interrupts(process: str) -> bool:
+    masks = re.findall(r"Sig(?:Blk|Ign):\s*(\w+)", Path(f"/proc/{process}/status").read_text())
+    return any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks)
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found otherwise here")
 @pytest.mark.parametrize("when", ["starting", "marking"])
 def test_ctrl_c_ends_every_process_and_says_nothing(tmp_path: Path, when: str) -> None:
@@ -223,10 +234,11 @@ def test_ctrl_c_ends_every_process_and_says_nothing(tmp_path: Path, when: str) -
         start_new_session=True,
     )
     assert desk.stdout is not None
+    others = Path(f"/proc/{desk.pid}/task/{desk.pid}/children")
     if when == "marking":
         desk.stdout.readline()
+        assert all(map(_never_sees_interrupts, others.read_text().split()))
     else:
-        others = Path(f"/proc/{desk.pid}/task/{desk.pid}/children")
         while len(others.read_text().split()) < 2:  # one keeps count of what is shared, the other marks
             time.sleep(0.01)
     os.killpg(desk.pid, signal.SIGINT)  # to all of them, as a terminal sends it
@@ -245,6 +257,61 @@ def test_a_process_that_is_killed_is_an_error_at_once() -> None:
     with pytest.raises(HeadworkError, match="ended before its work was done"):
         list(marks)
     assert time.monotonic() - start < 2
+
+
+def test_a_process_that_is_killed_within_a_message_is_the_same_error() -> None:
+    ours, theirs = Pipe()
+    colleague = Colleague(TWO_HEADS, date.today(), False, sent=deque([Group(1)]))
+    colleague.pipe = ours
+    os.write(theirs.fileno(), struct.pack("!i", 1000) + b"the first few bytes")
+    theirs.close()
+    with pytest.raises(HeadworkError, match="ended before its work was done"):
+        colleague.collect()
+
+
+def test_what_goes_wrong_in_reading_is_not_put_down_to_a_process() -> None:
+    def broken() -> Iterator[Answers]:
+        yield from students(3)
+        raise EOFError("a zip that was cut off")
+
+    with pytest.raises(EOFError, match="cut off"):
+        list(marked(ClassMarker(TWO_HEADS), broken(), 2, False))
+
+
+def test_processes_that_cannot_be_started_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: SpawnProcess) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
+    with pytest.raises(HeadworkError, match=r"no more processes can be started \(Resource temp.*try fewer --jobs"):
+        list(marked(ClassMarker(TWO_HEADS), students(3), 2, False))
+
+
+def test_a_small_class_starts_few_processes() -> None:
+    before = len(active_children())
+    marks = marked(ClassMarker(TWO_HEADS), students(4 * AT_ONCE), 256, False)
+    next(marks)
+    assert len(active_children()) - before <= 2
+    assert [mark.student for mark in marks] == [f"s{i}" for i in range(1, 4 * AT_ONCE)]
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_the_main_program_is_not_run_again(tmp_path: Path, piped: bool) -> None:
+    """Neither a script that does not ask whether it is the main program, nor one that comes down a pipe."""
+    rows = [f'{s.student},"{s.parts["1.a"]["joined"]}"' for s in students(40)]
+    (tmp_path / "class.csv").write_text("\n".join(["student,1.a.joined", *rows, ""]))
+    arguments = ["mark", "two-heads", "class.csv", "--format", "csv", "--jobs", "2"]
+    script = f"import sys; from headwork.cli import main; sys.argv[1:] = {arguments}; main()"
+    (tmp_path / "script.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "-" if piped else "script.py"],
+        input=script if piped else "",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 41
 
 
 def test_what_is_sent_between_processes_is_data() -> None:

@@ -76,6 +76,21 @@ def test_a_right_matrix_is_right_however_it_is_written(written: Any) -> None:
     assert judged(written).verdict == "right"
 
 
+@pytest.mark.parametrize(
+    ("written", "verdict"),
+    [
+        ("tensor([[0.7300, 0.2700],\n        [0.7300, 0.2700]])", "right"),  # rounded to two places, printed with four
+        ("weights =\n\n    0.7300    0.2700\n    0.7300    0.2700\n", "right"),
+        ("[[7.311e-01 2.689e-01]\n [7.310e-01 2.690e-01]]", "right"),
+        ("[[7.300e-01 2.700e-01]\n [7.300e-01 2.700e-01]]", "right"),
+        ("tensor([[0.7300, 0.2689],\n        [0.7311, 0.2689]])", "wrong"),  # the others need four: so many are claimed
+        ("tensor([[0.7000, 0.3000],\n        [0.7000, 0.3000]])", "wrong"),
+    ],
+)
+def test_zeros_that_a_program_prints_claim_nothing(written: str, verdict: str) -> None:
+    assert judged(written).verdict == verdict
+
+
 def test_latex_keeps_its_fractions_and_roots() -> None:
     rows = numbers(r"\begin{bmatrix} -\tfrac{\sqrt{2}}{2} & 2 \sqrt{3} \\ \frac12 & -\infty \end{bmatrix}")
     assert [round(x.near, 4) for row in rows for x in row] == [-0.7071, 3.4641, 0.5, float("-inf")]
@@ -153,7 +168,7 @@ def named(**given: Any) -> tuple[dict[str, AnswerMark], tuple[str, ...]]:
     return {answer.name: answer for answer in part.answers}, part.notes
 
 
-@pytest.mark.parametrize("name", ["Q1", "q_1", "q1", "Q_{1}", "Q-1"])
+@pytest.mark.parametrize("name", ["Q1", "q_1", "q1", "Q_{1}", "Q-1", "Q₁"])
 def test_a_name_may_be_put_together_otherwise(name: str) -> None:
     marks, notes = named(**{name: "1 2; 3 4"})
     assert marks["Q_1"].verdict == "right"

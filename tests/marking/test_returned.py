@@ -14,6 +14,7 @@ from headwork.errors import HeadworkError
 from headwork.marking.mark import mark
 from headwork.marking.report import returned_blocks
 from headwork.render.blocks import SIGNS
+from headwork.render.colours import LIGHT, VERDICTS
 from headwork.render.save import streamed
 from headwork.sheets.load import parse_sheet
 from tests.render.conftest import require
@@ -74,8 +75,10 @@ def test_html_has_colours_and_signs_and_no_script() -> None:
         re.findall(r"<mtd class=\"([\w-]+)\"", html)
     )
     assert "<script" not in html
-    rules = dict(re.findall(r"\.finding (?:mtd)?\.verdict-(\w+)[^{]*\{ color: var\(--(\w+)\)", html))
-    assert len({rules[verdict] for verdict in ("right", "follows", "wrong")}) == 3
+    # One colour for a verdict, whether an entry has it or a whole answer.
+    rules = re.findall(r"(\.finding [^{}]*) \{ color: var\(--(\w+)\)", html)
+    coloured = {(verdict, colour) for names, colour in rules for verdict in re.findall(r"verdict-(\w+)", names)}
+    assert {(verdict, LIGHT[colour]) for verdict, colour in coloured} == set(VERDICTS.items())
 
 
 @pytest.mark.parametrize("ending", [".md", ".tex", ".pdf"])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
+from unicodedata import normalize
 
 from headwork.marking.table import Boxes, Malformed
 from headwork.sheets.questions import Asked
@@ -91,7 +92,8 @@ def _spelled(asked: Iterable[Asked]) -> dict[tuple[str, ...], str]:
 
 
 def _letters_and_numbers(name: str) -> tuple[str, ...]:
-    """("headoutput", "1") for head_output_1, headOutput1 and Head-Output_{1}."""
+    """("headoutput", "1") for head_output_1, headOutput₁ and Head-Output_{1}."""
+    name = normalize("NFKC", name)
     return "".join(re.findall(r"[^\W\d_]", name.casefold())), *re.findall(r"\d+", name)
 
 

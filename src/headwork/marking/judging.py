@@ -13,7 +13,7 @@ from headwork.marking.answered import Answered
 from headwork.marking.following import Earlier, Own
 from headwork.marking.marks import AnswerMark, Verdict, no_working
 from headwork.marking.rules import MarkingRules
-from headwork.marking.table import MISSING, Malformed, Numbers, is_blank, numbers
+from headwork.marking.table import MISSING, Malformed, Numbers, is_blank, numbers, unpadded
 from headwork.marking.tolerance import CLEAR
 from headwork.marking.truth import Truth
 from headwork.mistakes.diagnose import Diagnosis, advice
@@ -61,7 +61,7 @@ class Judge:
             raw = answered.take(question, by_entry=True)
             if is_blank(raw):
                 return AnswerMark(question.name, "blank", size, Fraction(0))
-            answer = _oriented(numbers(raw, shape), question, shape)
+            answer = unpadded(_oriented(numbers(raw, shape), question, shape), self.places)
         except Malformed as error:
             return AnswerMark(question.name, "malformed", size, Fraction(0), message=str(error))
         if (len(answer), len(answer[0])) != shape:
@@ -79,7 +79,7 @@ class Judge:
             message = f"is {shape}; it should be {shape_text((len(near), len(near[0])))}"
         entries = [[x.near for x in row] for row in answer]
         tags = self.diagnosis_of(question.found.step).diagnose(
-            truth.part.label, question.found, entries, self.within(answer, entries), near, truth.handed
+            truth.hands, question.found, entries, self.within(answer, entries), near, truth.handed
         )
         return AnswerMark(
             question.name,
@@ -179,7 +179,7 @@ class _Attempt:
             return []
         entries = [[x.near for x in row] for row in self.answer]
         told = self.diagnosis.told(
-            self.truth.part.label, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
+            self.truth.hands, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
         )
         earlier.named |= own.slips if told else set()  # once is enough
         return told
@@ -252,7 +252,7 @@ class _Attempt:
             []
             if self._missing()
             else self.diagnosis.diagnose(
-                self.truth.part.label,
+                self.truth.hands,
                 self.question.found,
                 entries,
                 self.within(self.near),

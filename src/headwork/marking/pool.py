@@ -9,17 +9,20 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from threading import Thread
+from types import ModuleType
 
 from headwork.errors import HeadworkError
 from headwork.marking.class_marker import ClassMarker, ClassOf, settled
@@ -54,17 +57,12 @@ def _marked(own: ClassMarker, students: Iterable[Answers], jobs: int, with_worki
         if jobs == 1:
             yield from map(own.mark, students)
             return
-        others: list[Colleague] = []
+        others = [Colleague(own.sheets, own.today, with_working) for _ in range(jobs - 1)]
         try:
-            others += (Colleague.at_work(own, with_working) for _ in range(jobs - 1))
             yield from _shared(own, iter(students), others)
-        except (EOFError, ConnectionError):
-            raise HeadworkError(
-                "a process that marks has ended before its work was done, killed or out of memory; try --jobs 1"
-            ) from None
         finally:
             for other in others:
-                other.process.kill()
+                other.end()
 
 
 @dataclass
@@ -82,30 +80,55 @@ class Group:
 
 @dataclass
 class Colleague:
-    """Another process, the pipe to it, and the groups that it has not sent back."""
+    """Another process, the pipe to it, and the groups that it has not sent back. It is started when there is something
+    to send it: a small class keeps few busy, however many there may be."""
 
-    process: SpawnProcess
-    pipe: Connection
+    sheets: ClassOf
+    today: date
+    with_working: bool
+    process: SpawnProcess | None = None
     sent: deque[Group] = field(default_factory=deque)
 
-    @classmethod
-    def at_work(cls, own: ClassMarker, with_working: bool) -> Colleague:
+    @cached_property
+    def pipe(self) -> Connection:
         spawn = get_context("spawn")
-        pipe, theirs = spawn.Pipe()
-        process = spawn.Process(target=_mark, args=(theirs, own.sheets, own.today, with_working), daemon=True)
-        with _interrupts_held(), theirs:
-            process.start()
-        return cls(process, pipe)
+        try:
+            pipe, theirs = spawn.Pipe()
+            given = (theirs, self.sheets, self.today, self.with_working)
+            process = spawn.Process(target=_mark, args=given, daemon=True)
+            with theirs, _interrupts_held(), _without_main():
+                process.start()
+        except OSError as error:
+            raise HeadworkError(f"no more processes can be started ({error.strerror}); try fewer --jobs") from None
+        self.process = process
+        return pipe
 
     def send(self, students: list[Answers]) -> Group:
         self.sent.append(Group(len(students)))
-        self.pipe.send(students)
+        with _heard_of():
+            self.pipe.send(students)
         return self.sent[-1]
 
     def collect(self) -> None:
         """Whatever has come back."""
-        while self.sent and self.pipe.poll():
-            self.sent.popleft().back = self.pipe.recv()
+        with _heard_of():
+            while self.sent and self.pipe.poll():
+                self.sent.popleft().back = self.pipe.recv()
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+
+
+@contextmanager
+def _heard_of() -> Iterator[None]:
+    """A pipe that ends, between messages or within one, tells that its process has."""
+    try:
+        yield
+    except (EOFError, OSError):
+        raise HeadworkError(
+            "a process that marks has ended before its work was done, killed or out of memory; try --jobs 1"
+        ) from None
 
 
 def _shared(own: ClassMarker, rest: Iterator[Answers], others: list[Colleague]) -> Iterator[Marks]:
@@ -145,11 +168,24 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # which starts with the first process otherwise, and lets interrupts through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """A process that is started here does not run the main program again: that may be a script that would start more
+    of them, or nothing that can be run twice, such as what was typed in or piped in."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 decimal commas, from NumPy's print or its array(…), from MATLAB, from LaTeX."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from math import nan
 from typing import Any
@@ -76,6 +77,19 @@ def numbers(value: Any, shape: tuple[int, int] | None = None) -> Numbers:
     if all(number is MISSING for row in found for number in row):
         raise Malformed("holds no number that can be read")
     return found
+
+
+def unpadded(answer: Numbers, asked: int) -> Numbers:
+    """A program prints all numbers of a matrix alike: tensor([[0.8800, 0.1200]]). Zeros at the end that none of them
+    needs are its own, and beyond the places `asked` for they claim nothing."""
+    claims = [x for row in answer for x in row if x.places is not None]
+    if len(claims) < 2 or max(x.places or 0 for x in claims) <= asked:
+        return answer
+    needed = max(asked, *(x.needed for x in claims))
+    return tuple(
+        tuple(replace(x, places=needed) if x.places is not None and x.places > needed else x for x in row)
+        for row in answer
+    )
 
 
 def texts(value: Any) -> Texts:

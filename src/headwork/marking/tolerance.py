@@ -39,6 +39,15 @@ class Written:
     places: int | None  # decimal places claimed; None for a fraction, a root or a sum
     text: str = field(default="", compare=False)  # as it was written
 
+    @property
+    def needed(self) -> int:
+        """The places claimed, without zeros at the end."""
+        places = self.places or 0
+        units = self.value * 10 ** max(0, places) if isinstance(self.value, Fraction) else Fraction(1)
+        while places > 0 and units.denominator == 1 and units.numerator % 10 == 0:
+            places, units = places - 1, units / 10
+        return places
+
 
 @lru_cache(maxsize=20_000)  # a class writes the same few numbers over and over
 def read_number(text: str | int) -> Written:

@@ -11,10 +11,12 @@ from headwork.sheets.sheet import NUMBERS, Part
 
 class Truth:
     """One part: what it asks, what is handed over for it, and what is right. `near` is float64, of what is handed over
-    and of what is asked."""
+    and of what is asked. `hands` is the same for parts that hand over the same, such as all without matrices of their
+    own: what follows from those need be worked out only once."""
 
     def __init__(self, part: Part, ready: Ready) -> None:
         self.part = part
+        self.hands = part.label if part.given else None
         self.asked: tuple[Asked, ...] = questions(part, ready)
         self.handed: dict[Step, Floats] = {}
         self.near: dict[Step, Floats] = {}

@@ -70,7 +70,7 @@ def boxed(sheet: Sheet) -> Boxed:
 
 def _boxes(problem: ProblemMarker, truth: Truth, question: Asked, field: Field) -> list[list[Box]]:
     right = view(question.found, truth.near[question.found.step])
-    predicted = problem.judge.diagnosis.table(truth.part.label, question.found, right, truth.handed, 1)
+    predicted = problem.judge.diagnosis.table(truth.hands, question.found, right, truth.handed, 1)
     alike = [(tags[0], matrix) for tags, matrix, _ in predicted.of_shape.get((len(right), len(right[0])), ())]
     each = field.points / (len(right) * len(right[0]))
     rows = []

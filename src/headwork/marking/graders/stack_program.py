@@ -194,7 +194,7 @@ class Program:
         question = next(q for q in truth.asked if q.name == answer.question.name)
         right = view(question.found, truth.near[question.found.step])
         diagnosis = variant.judge.diagnosis
-        table = diagnosis.table(truth.part.label, question.found, right, truth.handed, 1)
+        table = diagnosis.table(truth.hands, question.found, right, truth.handed, 1)
         within = [[self._room_of(variant, x) for x in row] for row in right]
         found = []
         for place, (_, graph) in enumerate(diagnosis.single):
