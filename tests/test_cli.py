@@ -143,6 +143,13 @@ def test_output_goes_to_a_file(tmp_path: Path) -> None:
     assert "choose another --output" in missing.stderr
 
 
+def test_the_way_back_has_shapes_and_costs_too() -> None:
+    assert "D         = row sums of weighted  2×1" in run("shapes", "one-step-of-learning").stdout
+    counted = run("count", "one-step-of-learning").stdout
+    assert "total there" in counted
+    assert "total back" in counted
+
+
 MISTAKES: list[tuple[list[str], str]] = [
     (["solve", "two-haeds"], "there is no sheet 'two-haeds'; did you mean 'two-heads'?"),
     (["solve", "nowhere"], "there is no sheet 'nowhere'; give a path or one of: block-matrices"),
@@ -151,6 +158,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["solve", "two-heads", "--entry", "scores_1[1,5]"], "columns go from 1 to 2"),
     (["solve", "two-heads", "--format", "yaml"], "there is no format 'yaml'; choose from text, json"),
     (["shapes", "--formula", "sparse"], "there is no formula 'sparse'; choose from dot_product"),
+    (["shapes", "--formula", "multi_haed"], "there is no formula 'multi_haed'; did you mean 'multi_head'?"),
     (["shapes", "--heads", "3", "--d-model", "8"], "d_model = 8 cannot be shared by 3 heads; choose a multiple of 3"),
     (["shapes", "--tokens", "0"], "0 is not a size; give a whole number from 1 on, or a symbol such as n"),
     (["shapes", "--tokens", "__import__('os')"], "is not a size"),

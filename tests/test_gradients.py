@@ -223,6 +223,21 @@ def test_the_sheet_chooses_how_gradients_are_written(style: str, name: str, tmp_
     assert {"∂L/∂Q": r"\frac", "Q̄": r"\overline{W}", "dQ": "dW"}[style] in latex.replace(" ", "")
 
 
+def test_an_entry_of_a_gradient_knows_the_target() -> None:
+    """Though another part stands last."""
+    later = parse_sheet(f'{SHEET}[[part]]\nlabel = "c"\nfind = ["joined"]\n', "back.toml")
+    worked = headwork.solve(later, entry="d_output[1,2]")
+    assert "doutput[1,2] = 0.5 − 0" in repr(worked)
+
+
+def test_in_text_what_leads_to_the_heads_stands_before_them() -> None:
+    drawn = repr(headwork.solve(parse_sheet(f'{SHEET}[[part]]\nlabel = "c"\nkind = "diagram"\n', "back.toml"), part="c"))
+    there, _, back = drawn.partition("→ output   (2×2)")
+    assert "╰─ [head_1 | head_2] → joined" in there
+    places = [back.index(text) for text in ("→ djoined", "head 1", "→ dhead_1", "head 2", "╰─", "→ dX ")]
+    assert places == sorted(places)
+
+
 def test_it_is_saved_as_it_is_read() -> None:
     sheet = parse_sheet(SHEET, "back.toml")
     assert parse_sheet(sheet_toml(sheet), "again.toml").problems == sheet.problems

@@ -8,7 +8,8 @@ from headwork.configure import counts
 from headwork.errors import HeadworkError, did_you_mean
 from headwork.inline import inline
 from headwork.marking.mark import mark
-from headwork.render.dollars import plain
+from headwork.render.dollars import read_tex
+from headwork.render.latex_maths import latex
 from headwork.render.prose import read_prose
 from headwork.render.save import rendered
 from headwork.sheets.load import parse_sheet
@@ -81,12 +82,31 @@ def test_a_part_has_its_points() -> None:
 
 def test_mathematics_stands_between_dollars() -> None:
     assert "Attention is softmax(QKᵀ/√d_k)V for $5." in page()
-    assert r"\frac{\mathrm{QK}^{\top}}{\sqrt{d_{k}}}" in rendered(solve(SHEET), ".tex").replace(" ", "")
-    assert plain(r"x_{i,j}^2 \le \alpha \cdot W_Q^{-1}") == "x_i,j² ≤ α · W_Q⁻¹"
-    assert plain("a_") == "a_"
-    assert plain(r"{\frac") == "()/()"
+    assert r"\frac{QK^{\top}}{\sqrt{d_{k}}}" in rendered(solve(SHEET), ".tex").replace(" ", "")
     words = read_prose("costs $5, or 5$ there; $x^2")  # a dollar alone is a dollar
     assert "".join(piece if isinstance(piece, str) else inline(piece) for piece in words).startswith("costs ")
+
+
+@pytest.mark.parametrize(
+    ("tex", "in_text", "in_latex"),
+    [
+        (r"x_{i,j}^2 \le \alpha \cdot W_Q^{-1}", "x_i,j²≤α·W_Q⁻¹", r"{x_{i,j}}^{2}\le \alpha \cdot {W_{Q}}^{-1}"),
+        (r"\sum_{i=1}^n x_i y_i", "Σ_(i = 1)^n x_i y_i", r"{\sum_{i = 1}}^{n}x_{i}y_{i}"),
+        (r"\alpha_{ij}", "α_ij", r"\alpha_{ij}"),
+        (r"\text{head}_i(s_{i+1})", "head_i(s_(i + 1))", r"\mathrm{head}_{i}(s_{i + 1})"),
+        ("softmax(d_{model})", "softmax(d_model)", r"\mathrm{softmax}(d_{\mathrm{model}})"),
+        (r"\frac12\bar{x}'", "1/2x̄′", r"\frac{1}{2}\overline{x}'"),
+        (r"W \leftarrow W - \eta\,\frac{\partial L}{\partial W}", "W←W − η∂L/∂W", r"W\leftarrow W - \eta \frac{\partial L}{\partial W}"),
+        (r"\text{for all } k", "for all k", r"\text{for all }k"),
+        ("a_", "a_", r"a\_"),
+        (r"{\frac", "/", r"\frac{}{}"),
+        ("}^", "}^", r"\}\hat{}"),
+    ],
+)
+def test_what_stands_between_dollars_means_what_tex_means(tex: str, in_text: str, in_latex: str) -> None:
+    maths = read_tex(tex)
+    assert inline(maths) == in_text
+    assert latex(maths) == in_latex
 
 
 def test_decimals_may_be_had_always() -> None:
@@ -95,9 +115,18 @@ def test_decimals_may_be_had_always() -> None:
     assert "1/3" in rendered(solve(parse_sheet(CAT.replace('"always"', '"short"'), "cat")), ".txt")
 
 
+def test_what_is_given_is_not_said_to_be_what_it_is_rounded_to() -> None:
+    """A third is 0.333 where decimals are always wanted, but it does not equal it."""
+    for shown in ("W_Q ≈ ⎡1  0    ⎤", "W_K = ⎡1  0⎤"):
+        assert shown in page()
+    assert "W_Q ≈ ⎡1  0    ⎤   as given" in page(entry="W_Q")
+    assert "W_Q[2] ≈ [0  0.333]   as given" in page(entry="W_Q[2]")
+    assert "W_Q[2,2] ≈ 0.333   as given" in page(entry="W_Q[2,2]")
+
+
 def test_what_is_given_stands_in_the_order_of_the_sheet() -> None:
     text = page()
-    places = [text.index(f"{name} = ") for name in ("W_V", "W_Q", "W_K", "X", "mask")]
+    places = [text.replace("≈", "=").index(f"{name} = ") for name in ("W_V", "W_Q", "W_K", "X", "mask")]
     assert places == sorted(places)
 
 
@@ -125,6 +154,16 @@ def test_a_row_shows_the_row() -> None:
     assert "X[2] = [3  4]   as given" in page(entry="X[2]")
 
 
+def test_what_is_handed_over_comes_from_nowhere() -> None:
+    """Though all that it would be made of is known too."""
+    handed = parse_sheet(CAT.replace("[given]", "[given]\nQ = [[5, 6], [7, 8], [9, 10]]", 1), "cat")
+    for name, shown in (("Q[2]", "q_2 = [7  8]   as given"), ("Q[2,1]", "Q[2,1] = 7   as given")):
+        assert shown in rendered(solve(handed, entry=name), ".txt")
+    row = rendered(solve("two-heads", part="1.a", entry="head[1]"), ".txt")  # and what it is made of is not known
+    assert "head_1[1] = [1  2]   as given" in row
+    assert "head_1[1] = weights_1[1]·V_1" in rendered(solve("two-heads", entry="head[1]"), ".txt")
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -140,6 +179,12 @@ def test_what_cannot_be_found_is_said(entry: str, message: str) -> None:
     with pytest.raises(HeadworkError) as error:
         solve(SHEET, entry=entry)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("entry", "meant"), [("wieghts[1,1]", "weights"), ("W_q", "W_Q"), ("scors_2", "scores_2")])
+def test_of_heads_that_are_alike_none_is_meant(entry: str, meant: str) -> None:
+    with pytest.raises(HeadworkError, match=f"did you mean '{meant}'"):
+        solve("two-heads", entry=entry)
 
 
 def test_a_part_goes_by_the_name_that_marks_have() -> None:

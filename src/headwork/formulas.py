@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headwork import ops
-from headwork.errors import HeadworkError, ShapeError
+from headwork.errors import HeadworkError, ShapeError, did_you_mean
 from headwork.graph import Block, Head, Step, rewrite
 from headwork.numbers.surd import Real
 from headwork.readings.shapes import shapes
@@ -214,7 +214,8 @@ FORMULAS: Mapping[str, Formula] = {
 def formula_named(name: str) -> Formula:
     """The formula of this name, or an error that lists them."""
     if name not in FORMULAS:
-        raise HeadworkError(f"there is no formula '{name}'; choose from {', '.join(FORMULAS)}")
+        meant = did_you_mean(name, FORMULAS) or f"; choose from {', '.join(FORMULAS)}"
+        raise HeadworkError(f"there is no formula '{name}'{meant}")
     return FORMULAS[name]
 
 

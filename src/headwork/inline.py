@@ -1,12 +1,14 @@
 """A formula on one line of text: W_Q,1, √2/2, e^(−3), 1.65·10⁻⁶², scores/√d_k."""
 
 from collections.abc import Callable, Mapping
+from string import ascii_letters, digits
 from typing import Any
 
 from headwork import maths as m
 
 _RAISED = str.maketrans("0123456789−/", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟ")
 _SPACED = "=≈+−|→"
+_SCRIPTED = f"{ascii_letters}{digits}"  # how a script ends that is not raised by its own letters
 _OPENING = "([,"  # after these a minus belongs to its number
 
 
@@ -24,16 +26,26 @@ def sentence(prose: m.Prose) -> str:
 
 
 def _row(row: m.Row) -> str:
-    """Room around relations and sums; none behind a minus that begins a row or follows another sign."""
+    """Room around relations and sums; none behind a minus that begins a row or follows another sign.
+
+    Room too where a script would run into the next name: x_i y_i.
+    """
     line = ""
     for i, item in enumerate(row.items):
         if not isinstance(item, m.Sign) or item.text not in _SPACED:
-            line += inline(item)
+            after_script = i > 0 and isinstance(row.items[i - 1], m.Below | m.Above) and line[-1] in _SCRIPTED
+            line += f" {inline(item)}" if after_script and inline(item)[:1].isalnum() else inline(item)
         elif item.text == "−" and (not i or line[-1] in _OPENING or line.endswith(" ")):
             line += "−"
         else:
             line += f" {item.text} " if i else f"{item.text} "
     return line
+
+
+def _below(node: m.Below) -> str:
+    """x_i,j; in brackets where the script is more than a list: x_(i + 1)."""
+    script = inline(node.script)
+    return f"{inline(node.base)}_({script})" if " " in script else f"{inline(node.base)}_{script}"
 
 
 def _above(node: m.Above) -> str:
@@ -78,7 +90,7 @@ NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
     m.Named: lambda named: inline(named.of),
     m.Gap: lambda gap: " " * len(gap.text),
     m.Row: _row,
-    m.Below: lambda node: f"{inline(node.base)}_{inline(node.script)}",
+    m.Below: _below,
     m.Above: _above,
     m.Ratio: _ratio,
     m.RootOf: _root,

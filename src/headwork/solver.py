@@ -82,7 +82,9 @@ class Solver:
                 lines.append(self.equation(step, meaning, handed))
                 self.answers += lines[-1:] if step in whole else []
             elif (not hidden and step not in handed) or (self.only_asked and any(f.step is step for f in asked)):
-                lines += self.unseen(step, rows, wanted[step], meaning, asked)
+                # What was handed over came from nowhere, whatever else is known.
+                known = {step: meaning[step]} if step in handed else meaning
+                lines += self.unseen(step, rows, wanted[step], known, asked)
             self.shown.setdefault(step, set()).update(rows)
         return lines
 
@@ -146,8 +148,9 @@ class Solver:
 
     def row(self, step: Step, row: int, meaning: Mapping[Step, Matrix]) -> w.Equation:
         """One row as an equation of its own; as a column where the page writes vectors as columns."""
+        worked_out = all(source in meaning for source in step.inputs)  # else it was handed over
         if not _row_by_row(step):
-            named = tuple(w.Operand(self.notation.of(source), None) for source in step.inputs)
+            named = tuple(w.Operand(self.notation.of(source), None) for source in step.inputs if worked_out)
             alone = meaning[step][row]
             return w.Equation(step, self.notation.row(step, row), named, (1, len(alone)), (alone,), row=row)
         operands = [
@@ -155,13 +158,14 @@ class Solver:
             if (isinstance(step.op, MatMul) and position == 1) or len(meaning[source]) == 1 < len(meaning[step])
             else w.Operand(self.notation.row(source, row), (meaning[source][row],))
             for position, source in enumerate(step.inputs)
+            if worked_out
         ]
         value: Matrix = (meaning[step][row],)
         near = self.near(step, value, row)
         if self.problem.columns:
             value = w.flip(value)
             operands = [w.Operand(o.name, o.value and w.flip(o.value)) for o in operands]
-            if isinstance(step.op, MatMul):  # (x·W)ᵀ = Wᵀ·xᵀ, and the vector x is the column already
+            if isinstance(step.op, MatMul) and operands:  # (x·W)ᵀ = Wᵀ·xᵀ, and the vector x is the column already
                 left, right = operands
                 operands = [w.Operand(right.name.flipped(), right.value), left]
         shape = (len(value), len(value[0]))

@@ -4,10 +4,11 @@ import dataclasses
 from pathlib import Path
 
 from headwork.errors import HeadworkError, SheetError
+from headwork.readings.exact import Matrix
 from headwork.sheets.backward import gradient_parts
 from headwork.sheets.load import load
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import Part, Problem, Sheet
+from headwork.sheets.sheet import Key, Part, Problem, Sheet
 from headwork.solver import Solver, chosen
 from headwork.working import Arithmetic, Equation, Line, ProblemWorking, Working
 
@@ -60,7 +61,8 @@ def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> Prob
     as_given: ProblemWorking | None = None
     for problem in problems:
         try:
-            question = Part(label="", find=(entry,), given=chosen(problem, label)[-1].given)
+            given = {**_of_the_loss(problem), **chosen(problem, label)[-1].given}
+            question = Part(label="", find=(entry,), given=given)
             parts = (*gradient_parts(problem), question)
             worked = solve_problem(dataclasses.replace(problem, parts=parts, text=""), "", only_asked=True)
             found = dataclasses.replace(worked, given=())
@@ -73,6 +75,12 @@ def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> Prob
         return as_given
     assert refused is not None
     raise refused
+
+
+def _of_the_loss(problem: Problem) -> dict[Key, Matrix]:
+    """What the parts about gradients hand over beside their questions: a target, or ∂L/∂output."""
+    given = [item for part in gradient_parts(problem) for item in part.given.items()]
+    return {key: matrix for key, matrix in given if key[0] == "target" or key[0].startswith("d_")}
 
 
 def _worked_out(line: Line) -> bool:

@@ -171,6 +171,7 @@ def _show_sheet(context: typer.Context, kind: str, *flags: str, own_parts: bool 
     import dataclasses
 
     from headwork.render.text import working_pieces
+    from headwork.sheets.backward import gradient_parts
     from headwork.sheets.load import load
     from headwork.sheets.sheet import Part
     from headwork.solving import solve as work
@@ -178,12 +179,15 @@ def _show_sheet(context: typer.Context, kind: str, *flags: str, own_parts: bool 
     loaded = load(sheet := context.params["sheet"])
     problems = []
     for problem in loaded.problems:
-        parts = tuple(p for p in problem.parts if p.kind == kind) if own_parts else (Part(label="", kind=kind),)
+        if own_parts:
+            parts = tuple(part for part in problem.parts if part.kind == kind)
+        else:
+            parts = (*gradient_parts(problem), Part(label="", kind=kind))  # the way back is part of the graph
         told: dict[str, Any] = {flag: True for flag in flags if context.params[flag]}
         parts = tuple(dataclasses.replace(part, **told) for part in parts)
         if parts:
             problems.append(dataclasses.replace(problem, parts=parts))
     if not problems:
         raise HeadworkError(f"the sheet '{sheet}' has no part of kind '{kind}'")
-    working = work(dataclasses.replace(loaded, problems=tuple(problems)))
+    working = work(dataclasses.replace(loaded, problems=tuple(problems)), part=None if own_parts else "")
     show(working_pieces(working, width()))

@@ -1,13 +1,16 @@
 """Mathematics between dollar signs, as people who write TeX put it into a sentence: $\\frac{QK^T}{\\sqrt{d_k}}$.
 
-What is read is the little of TeX that a question about attention needs, turned into the signs that `prose` reads;
-a command that is not known stands as its own name.
+What is read is the little of TeX that a question about attention needs; a command that is not known stands as its own
+name. As in TeX letters side by side are a product, but three small ones or more are the word that their writer meant.
 """
 
 import re
 from collections.abc import Iterator
 
-_SPAN = re.compile(r"(?<!\\)\$([^$\n]+?)(?<!\\)\$")
+from headwork.maths import TRANSPOSED, Above, Barred, Below, Letter, Maths, Number, Ratio, RootOf, Sign, Words, row
+
+_SPAN = re.compile(r"(?<!\\)(\$\$?)([^$\n]+?)(?<!\\)\1")
+_TOKEN = re.compile(r"\\text ?\{[^{}]*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|[a-z]{3,}|\S")
 _GREEK = {
     "alpha": "α",
     "beta": "β",
@@ -28,6 +31,7 @@ _GREEK = {
     "Delta": "Δ",
     "Sigma": "Σ",
     "Omega": "Ω",
+    "partial": "∂",
 }
 _SIGNS = {
     "cdot": "·",
@@ -39,9 +43,8 @@ _SIGNS = {
     "ge": "≥",
     "geq": "≥",
     "approx": "≈",
+    "prime": "′",
     "sum": "Σ",
-    "partial": "∂",
-    "top": "T",
     "ldots": "…",
     "dots": "…",
     "oplus": "⊕",
@@ -52,73 +55,90 @@ _SIGNS = {
     "mid": "|",
     "odot": "∘",
     "leftarrow": "←",
+    "-": "−",
+    "'": "′",
 }
-_WRAPPERS = ("mathrm", "text", "mathbf", "operatorname", "mathit", "boldsymbol")
+_WRAPPERS = ("mathrm", "mathbf", "operatorname", "mathit", "boldsymbol")
 _NOTHING = ("left", "right", "big", "Big", "displaystyle", "quad", ",", ";", "!", " ")
 
 
-def spans(text: str) -> Iterator[tuple[bool, str]]:
-    """The sentence in pieces: whether each is mathematics, and its text. "\\$" is a dollar, and so is one alone."""
+def spans(text: str) -> Iterator[str | Maths]:
+    """The sentence in pieces, words and formulas. "\\$" is a dollar, and so is one alone."""
     start = 0
     for match in _SPAN.finditer(text):
-        yield False, text[start : match.start()].replace("\\$", "$")
-        yield True, plain(match[1])
+        yield text[start : match.start()].replace("\\$", "$")
+        yield read_tex(match[2])
         start = match.end()
-    yield False, text[start:].replace("\\$", "$")
+    yield text[start:].replace("\\$", "$")
 
 
-def plain(tex: str) -> str:
-    """The formula in the signs that `prose.read_maths` reads.
+def read_tex(tex: str) -> Maths:
+    """The tree of a formula in TeX.
 
-    >>> plain(r"\\frac{QK^T}{\\sqrt{d_k}}")
-    '(QKᵀ)/(√(d_k))'
+    >>> read_tex(r"\\sqrt{2}")
+    RootOf(of=Number(text='2'))
     """
-    return _Tex(tex).all()
+    return _Tex(tex).line()
 
 
 class _Tex:
-    """From left to right; what stands in braces is read as one."""
+    """Recursive descent over the tokens of one formula; what stands in braces is read as one."""
 
     def __init__(self, tex: str) -> None:
-        self.tex, self.at = tex, 0
+        self.tokens = _TOKEN.findall(tex)
 
-    def all(self, until: str = "") -> str:
-        pieces = []
-        while self.at < len(self.tex) and self.tex[self.at] != until:
-            pieces.append(self.one())
-        self.at += bool(until)
-        return "".join(pieces)
+    def line(self, until: str = "") -> Maths:
+        items: list[Maths] = []
+        while self.tokens and self.tokens[0] != until:
+            token = self.tokens.pop(0)
+            if token in ("^", "_") and items and self.tokens:
+                items.append(self.script(token, items.pop()))
+            else:
+                items += self.one(token)
+        del self.tokens[:1]  # the closing brace
+        return row(*items)
 
-    def one(self) -> str:
-        """A command, a group in braces, something raised or lowered, or a single character."""
-        character = self.tex[self.at]
-        self.at += 1
-        if character == "\\":
-            return self.command()
-        if character == "{":
-            return self.all("}")
-        if character == "^":
-            raised = self.argument()
-            return {"T": "ᵀ", "2": "²", "3": "³", "-1": "⁻¹"}.get(raised, f"^({raised})")
-        if character == "_":
-            return "_" + self.argument().replace(" ", "")
-        return character
+    def script(self, token: str, base: Maths) -> Maths:
+        """A subscript, or what is raised: QKᵀ, x²."""
+        script = self.argument()
+        if token == "_":
+            return Below(base, script)
+        return Above(base, TRANSPOSED if script in (Letter("T"), Letter("top")) else script)
 
-    def command(self) -> str:
-        name = (re.match(r"[A-Za-z]+|.", self.tex[self.at :]) or [""])[0]
-        self.at += len(name)
-        if name == "frac":
-            return f"({self.argument()})/({self.argument()})"
-        if name == "sqrt":
-            return f"√({self.argument()})"
-        if name in _WRAPPERS:
-            return self.argument()
-        if name in _NOTHING:
-            return ""
-        return _GREEK.get(name) or _SIGNS.get(name) or name
+    def one(self, token: str) -> list[Maths]:
+        """What a token stands for, with its arguments; nothing where it says how wide a space is."""
+        name = token[1:]
+        if token.endswith("}") and len(token) > 2:  # \text{…}
+            words = token.partition("{")[2][:-1]
+            return [Letter(words) if words.isalnum() else Words(words)]
+        if token == "{":
+            return [self.line("}")]
+        if token == "\\frac":
+            return [Ratio(self.argument(), self.argument())]
+        if token in ("\\sqrt", "\\bar"):
+            return [(RootOf if name == "sqrt" else Barred)(self.argument())]
+        if token[0] == "\\" and name in _WRAPPERS:
+            return [_word(self.argument())]
+        if token[0] == "\\" and name:
+            return [] if name in _NOTHING else [Sign(_SIGNS[name]) if name in _SIGNS else Letter(_GREEK.get(name, name))]
+        if token[0].isdigit():
+            return [Number(token)]
+        return [Letter(token) if token.isalpha() else Sign(_SIGNS.get(token, token))]
 
-    def argument(self) -> str:
-        """What a command or a raised place takes: a group, or one thing."""
-        while self.at < len(self.tex) and self.tex[self.at] == " ":
-            self.at += 1
-        return self.one() if self.at < len(self.tex) else ""
+    def argument(self) -> Maths:
+        """What a command or a script takes: a group, or one thing, of digits the first."""
+        if not self.tokens:
+            return row()
+        token = self.tokens.pop(0)
+        if token[0].isdigit() and len(token) > 1:
+            token, rest = token[0], token[1:]
+            self.tokens.insert(0, rest)
+        return row(*self.one(token))
+
+
+def _word(maths: Maths) -> Maths:
+    """Letters that belong together: an upright word."""
+    items = getattr(maths, "items", (maths,))
+    if all(isinstance(item, Letter | Number) for item in items):
+        return Letter("".join(item.text for item in items))
+    return maths

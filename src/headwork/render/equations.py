@@ -18,7 +18,8 @@ def equation_display(equation: Equation, layout: Layout, key: str) -> Display:
     """name = formula (shape), and under it the numbers."""
     remark, name = shape_remark(equation), equation.name.maths
     if equation.given and equation.value is not None:
-        first, *more = _fitting(grid(equation.value, layout.style, key, equation.holds)[0], layout, "=")
+        matrix, exact = grid(equation.value, layout.style, key, equation.holds)
+        first, *more = _fitting(matrix, layout, "=" if exact else "≈")
         reason = "for the sum of all entries " if isinstance(equation.step.op, Constant) else "as given "
         return Display((Aligned(name, (first,), (reason, *remark)), *_under(more)), equation, key)
     made = related("=", formula(equation))

@@ -110,7 +110,7 @@ def _picture(picture: b.Picture) -> str:
     """Markdown holds no picture of its own: where the diagram is the answer it stands in characters."""
     if not picture.asked:
         return ""
-    return "\n".join(["```text", *picture_lines(picture.diagram.rows), "```"])
+    return "\n".join(["```text", *picture_lines(picture.diagram), "```"])
 
 
 def _marked(marked: b.Marked) -> str:

@@ -105,8 +105,8 @@ def line_blocks(line: w.Line, layout: Layout) -> Iterable[b.Block]:
 
 def _named(equation: w.Equation, layout: Layout) -> Maths:
     assert equation.value is not None
-    matrix, _ = grid(equation.value, layout.style, holds=equation.holds)
-    return Row((equation.name.maths, Sign("="), matrix))
+    matrix, exact = grid(equation.value, layout.style, holds=equation.holds)
+    return Row((equation.name.maths, Sign("=" if exact else "≈"), matrix))
 
 
 def _equation(equation: w.Equation, layout: Layout) -> Iterator[b.Block]:

@@ -1,4 +1,4 @@
-"""Formulas in a sheet's own sentences (W_Q,1, √2/2, e^(−3)), the only text that is read as mathematics.
+"""Formulas in a sheet's own sentences (W_Q,1, √2/2, e^(−3)): with `dollars`, all text that is read as mathematics.
 
     line     = ratios {sign ratios}           signs: = ≈ + − × | , …
     ratios   = product ["/" factor] …         all that stands before "/" is above the bar
@@ -153,7 +153,7 @@ def read_prose(text: str, names: Collection[str] = ()) -> Prose:
     """
     known = {*names, *_EQUATED.findall(text), *_letters(text)} - {*_ARTICLES}
     pieces: list[str | Maths] = []
-    read = ([read_maths(span)] if maths else _pieces(span, known) for maths, span in spans(text))
+    read = (_pieces(span, known) if isinstance(span, str) else [span] for span in spans(text))
     for piece in chain.from_iterable(read):
         if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
             pieces[-1] += piece

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headwork.graph import Block
 from headwork.inline import inline, sentence
 from headwork.maths import Maths
 from headwork.readings.shapes import shape_text
@@ -15,7 +14,8 @@ from headwork.render.formula import formula
 from headwork.render.layout import Layout
 from headwork.render.matrices import Lines, aligned, beside, bracketed, drawn, holds_matrix, table, width
 from headwork.render.page import line_blocks, page, part_blocks, shown_blocks
-from headwork.working import Equation, Line, PartWorking, Working
+from headwork.render.picture_text import sections
+from headwork.working import Diagram, Equation, Line, PartWorking, Working
 
 WIDTH = 100
 MARGIN, DEEP = 4, 6  # what is worked stands in from the question, matrices further
@@ -165,20 +165,18 @@ def _table(block: b.Table, room: int) -> Iterator[Passage]:
 def _picture(picture: b.Picture, room: int) -> Iterator[Passage]:
     """Head by head, each arrow on a line of its own with its shape; where it was not asked for, nothing."""
     if picture.asked:
-        yield Passage(_indented(picture_lines(picture.diagram.rows)), "table")
+        yield Passage(_indented(picture_lines(picture.diagram)), "table")
 
 
-def picture_lines(rows: tuple[Equation, ...]) -> Lines:
-    worked = [e for e in rows if not e.given and not e.name.transposed]
-    heads = list(dict.fromkeys(e.head for e in worked if e.head is not None))
-    lines = [line for head in heads for line in _head([e for e in worked if e.head == head])]
-    shared = [e for e in worked if e.head is None]
-    return [*lines, *(f"{'╰─' if i == 0 and heads else '  '} {_arrow(e)}" for i, e in enumerate(shared))]
-
-
-def _head(rows: list[Equation]) -> Lines:
-    kind = "block" if isinstance(rows[0].head, Block) else "head"
-    return [f"{kind} {rows[0].name.subscripts[-1]}", *(f"│  {_arrow(e)}" for e in rows), "│"]
+def picture_lines(diagram: Diagram) -> Lines:
+    lines: Lines = []
+    for title, rows in sections(diagram):
+        if title:
+            lines += [title.lower(), *(f"│  {_arrow(e)}" for e in rows), "│"]
+        else:
+            corner = "╰─" if lines else "  "
+            lines += [f"{'  ' if i else corner} {_arrow(e)}" for i, e in enumerate(rows)]
+    return lines
 
 
 def _arrow(equation: Equation) -> str:

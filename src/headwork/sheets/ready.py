@@ -212,7 +212,8 @@ class Ready:
             steps = self._steps(*role_and_head(match[1], self._first), name)
         except HeadworkError as error:
             if not (steps := self._printed(match[1])):
-                names = {str(self.problem.notation.of(step)) for step in self.steps.values()}
+                notation, steps = self.problem.notation, [*self.steps.values()]
+                names = [*(str(notation.of_role(s.role)) for s in steps), *(str(notation.of(s)) for s in steps)]
                 meant = did_you_mean(match[1], names) if "unknown role" in str(error) else ""
                 raise HeadworkError(f"there is no '{match[1][:40]}'{meant}") if meant else error from None
         return [self._inside(Found(step, row, column), name) for step in steps]
