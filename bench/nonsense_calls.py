@@ -226,7 +226,7 @@ def main() -> None:
     chosen = parser.parse_args()
     wrong = all_of(range(chosen.first, chosen.first + chosen.count), chosen.seed)
     print(f"{chosen.count} calls, {len(wrong)} wrong")
-    raise SystemExit(math.copysign(1, len(wrong)) if wrong else 0)
+    raise SystemExit(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -363,7 +363,8 @@ def placed(kind: str, given: dict[str, Any], scores: Any, tokens: int, keys: int
 def mixed(scores: Any, v: Any, given: dict[str, Any]) -> Any:
     if given.get("sinks") is not None:
         sinks = np.broadcast_to(fine(given["sinks"])[..., None, None], (*scores.shape[:-1], 1))
-        scores = np.concatenate((scores, sinks), -1)
+        scores = np.where((sinks == np.inf) & (scores < np.inf), -np.inf, scores)  # such a sink takes all the weight
+        scores = np.concatenate((scores, np.minimum(sinks, np.finfo(float).max)), -1)
     with np.errstate(all="ignore"):
         top = scores.max(-1, keepdims=True, initial=-np.inf)
         weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
