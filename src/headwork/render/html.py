@@ -36,8 +36,7 @@ def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
     yield from _sections(rest, found)
     yield "</main>\n"
     if found:
-        # No "<" within the script: after "<!--<script" in a sheet's words its end would not be seen.
-        data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
         yield f'<script type="application/json" id="how">{data}</script>\n<script>\n{static("page.js")}</script>\n'
     yield "</body>\n</html>\n"
 
