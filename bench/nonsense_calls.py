@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from nonsense_values import ARRAYS, OPTIONS, TENSORS, expected, understood
+from nonsense_values import ARRAYS, OPTIONS, TENSORS, Blocks, expected, understood
 from torch import Tensor
 
 import headwork
 import headwork.torch as in_torch
+from headwork.engine import BlockMask
 from headwork.errors import HeadworkError
 
 SECONDS = 60
@@ -51,6 +52,17 @@ def packed(given: Given) -> Given:
     return dict(zip(names, (q, k, v), strict=True)) | ends
 
 
+def in_blocks(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call, its blocks made within it."""
+
+    def called(**given: Any) -> Any:
+        if isinstance(given.get("blocks"), Blocks):
+            given |= {"blocks": BlockMask(*given["blocks"])}
+        return call(**given)
+
+    return called
+
+
 def below(query: Any, key: Any, value: Any, **options: Any) -> Any:
     with in_torch.use():
         return torch.nn.functional.scaled_dot_product_attention(query, key, value, **options)
@@ -71,9 +83,9 @@ def tokens_first(given: Given) -> Given:
 
 
 ENTRIES: dict[str, tuple[Callable[..., Any], Callable[[np.random.Generator], Given], str]] = {
-    "headwork.attention": (headwork.attention, arrays, "arrays"),
+    "headwork.attention": (in_blocks(headwork.attention), arrays, "arrays"),
     "headwork.attention_varlen": (headwork.attention_varlen, lambda rng: packed(arrays(rng)), "packed arrays"),
-    "headwork.torch.attention": (in_torch.attention, tensors, "tensors"),
+    "headwork.torch.attention": (in_blocks(in_torch.attention), tensors, "tensors"),
     "headwork.torch.attention_varlen": (in_torch.attention_varlen, lambda rng: packed(tensors(rng)), "packed tensors"),
     "headwork.torch.scaled_dot_product_attention": (
         in_torch.scaled_dot_product_attention,
@@ -214,7 +226,7 @@ def main() -> None:
     chosen = parser.parse_args()
     wrong = all_of(range(chosen.first, chosen.first + chosen.count), chosen.seed)
     print(f"{chosen.count} calls, {len(wrong)} wrong")
-    raise SystemExit(math.copysign(1, len(wrong)) if wrong else 0)
+    raise SystemExit(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -152,6 +152,75 @@ WINDOW: dict[str, Made] = NUMBERS | {
 LAYOUT: dict[str, Made] = SWITCH | {"another": always("hbsd"), "bytes": always(b"bhsd"), "a list": always(["bhsd"])}
 
 
+class Blocks(NamedTuple):
+    """What a `BlockMask` is to be made of, in the call itself: it refuses nonsense too."""
+
+    visible: Any
+    tokens: Any
+    keys: Any
+
+
+def table(given: dict[str, Any], tokens: int = 2, keys: int = 2) -> Any:
+    """Every other block, as many as the first two arguments have; an array or a tensor as they are."""
+    counts = [getattr(x, "shape", (2, 2))[-2:-1] or (2,) for x in list(given.values())[:2]]
+    blocks = (-(-counts[0][0] // tokens), -(-counts[1][0] // keys))
+    visible = (np.indices(blocks).sum(0) % 2 == 0) if all(blocks) else np.zeros(blocks, bool)
+    return torch.from_numpy(visible) if any(isinstance(x, Tensor) for x in given.values()) else visible
+
+
+def changed(change: Callable[[Any], Any]) -> Made:
+    return lambda base, given: Blocks(change(table(given)), 2, 2)
+
+
+def sized(tokens: Any, keys: Any) -> Made:
+    return lambda base, given: Blocks(table(given), tokens, keys)
+
+
+BLOCKS: dict[str, Made] = ODD | {
+    "a table that fits": changed(lambda visible: visible),
+    "a table for every head": changed(lambda visible: (np if is_array(visible) else torch).stack((visible, ~visible))),
+    "a block for each pair": lambda base, given: Blocks(table(given, 1, 1), 1, 1),
+    "one block for all": lambda base, given: Blocks(table(given, 2**60, 2**60), 2**60, 2**60),
+    "a table and no sizes": lambda base, given: table(given),
+    "nothing to read": changed(lambda visible: visible & False),
+    "whole numbers": changed(lambda visible: visible + 0),
+    "floats": changed(lambda visible: visible * 1.0),
+    "NaN": changed(lambda visible: visible * float("nan")),
+    "a list": changed(lambda visible: visible.tolist()),
+    "the other library's": changed(lambda visible: torch.from_numpy(visible) if is_array(visible) else visible.numpy()),
+    "one block too many": changed(lambda visible: visible[..., [0, *range(visible.shape[-1])]]),
+    "turned": changed(lambda visible: visible.T),
+    "every other one of a larger": changed(lambda visible: doubled(visible)[::2, ::2]),
+    "backwards": changed(lambda visible: visible[::-1, ::-1] if is_array(visible) else visible.flip(0)),
+    "one axis": changed(lambda visible: visible[0]),
+    "too many axes": changed(lambda visible: visible[(None,) * 9]),
+    "masked": changed(lambda visible: np.ma.masked_array(visible, True)),
+    "on no device": changed(lambda visible: torch.empty(visible.shape, dtype=torch.bool, device="meta")),
+    "strings": changed(lambda visible: [["a"]]),
+    "sparse": changed(lambda visible: torch.ones(visible.shape, dtype=torch.bool).to_sparse()),
+    "no table": changed(lambda visible: None),
+    "an array that fails": changed(lambda visible: NoArray()),
+    "blocks of nothing": sized(0, 2),
+    "blocks of less": sized(2, -1),
+    "huge blocks": sized(10**30, 10**30),
+    "the largest blocks": sized(2**63 - 1, 2**63 - 1),
+    "blocks of a float": sized(2.0, 2),
+    "blocks of True": sized(True, True),
+    "blocks of NumPy's": sized(np.int8(2), np.uint64(2)),
+    "blocks of a tensor": sized(torch.tensor(2), torch.tensor(2)),
+    "blocks of None": sized(None, None),
+    "blocks of a string": sized("2", "2"),
+}
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
+def doubled(x: Any) -> Any:
+    return np.repeat(np.repeat(x, 2, 0), 2, 1) if is_array(x) else x.repeat_interleave(2, 0).repeat_interleave(2, 1)
+
+
 def of_arrays(**more: dict[str, Made]) -> dict[str, dict[str, Made]]:
     shared: dict[str, dict[str, Made]] = {"causal": SWITCH, "window": WINDOW, "scale": NUMBERS, "softcap": NUMBERS}
     shared |= {"sinks": ARRAYS | NUMBERS, "alibi": ARRAYS | NUMBERS, "relative": ARRAYS | NUMBERS}
@@ -168,9 +237,9 @@ TORCHS: dict[str, dict[str, Made]] = {"attn_mask": TENSORS, "dropout_p": NUMBERS
 JAXS: dict[str, dict[str, Made]] = {"bias": ARRAYS, "mask": ARRAYS, "scale": NUMBERS, "is_causal": SWITCH}
 JAXS |= {"key_value_seq_lengths": WHOLE, "query_seq_lengths": WHOLE, "local_window_size": WINDOW}
 OPTIONS: dict[str, dict[str, dict[str, Made]]] = {
-    "arrays": of_arrays(mask=ARRAYS, **PLACES, **HERE),
+    "arrays": of_arrays(mask=ARRAYS, blocks=BLOCKS, **PLACES, **HERE),
     "packed arrays": of_arrays(**HERE),
-    "tensors": of_tensors(mask=TENSORS, **PLACES),
+    "tensors": of_tensors(mask=TENSORS, blocks=BLOCKS, **PLACES),
     "packed tensors": of_tensors(),
     "torch's": TORCHS | {"enable_gqa": SWITCH},
     "jax's": JAXS,
@@ -190,6 +259,7 @@ def understood(kind: str, given: dict[str, Any]) -> str:
         "threads": lambda x: x is None or isinstance(x, Integral),
         "seed": lambda x: x is None or isinstance(x, Integral) or whole_numbers(x),
         "window": is_window,
+        "blocks": lambda x: x is None or (isinstance(x, Blocks) and is_table(x)),
         "local_window_size": lambda x: isinstance(x, Integral) or is_window(x),
     }
     of_items = ("offset", "lengths", "starts", "key_value_seq_lengths", "query_seq_lengths")
@@ -199,6 +269,12 @@ def understood(kind: str, given: dict[str, Any]) -> str:
 
 def is_switch(x: Any) -> bool:
     return isinstance(x, bool | np.bool_)
+
+
+def is_table(x: Blocks) -> bool:
+    dtype = x.visible.dtype if isinstance(x.visible, Tensor) else np.asarray(x.visible).dtype
+    sizes = [isinstance(n, Integral) and not isinstance(n, bool) and n >= 1 for n in (x.tokens, x.keys)]
+    return dtype in (torch.bool, np.bool_) and not isinstance(x.visible, np.ma.MaskedArray) and all(sizes)
 
 
 def is_window(x: Any) -> bool:
@@ -242,6 +318,10 @@ def expected(kind: str, given: dict[str, Any]) -> Any:
             boolean = mask.dtype == np.bool_
             seen = seen & (mask if boolean else mask != -np.inf)
             scores = scores if boolean else scores + np.where(np.isneginf(mask), 0, mask)
+    if given.get("blocks") is not None:
+        visible, *block = given["blocks"]
+        rows, columns = np.arange(tokens)[:, None] // int(block[0]), np.arange(keys) // int(block[1])
+        seen = seen & (fine(visible) != 0)[..., rows, columns]
     out = mixed(np.where(seen, scores, -np.inf), v, given)
     if given.get("query_seq_lengths") is not None:
         lengths = fine(given["query_seq_lengths"]).reshape(-1, 1, 1, 1)
@@ -283,7 +363,8 @@ def placed(kind: str, given: dict[str, Any], scores: Any, tokens: int, keys: int
 def mixed(scores: Any, v: Any, given: dict[str, Any]) -> Any:
     if given.get("sinks") is not None:
         sinks = np.broadcast_to(fine(given["sinks"])[..., None, None], (*scores.shape[:-1], 1))
-        scores = np.concatenate((scores, sinks), -1)
+        scores = np.where((sinks == np.inf) & (scores < np.inf), -np.inf, scores)  # such a sink takes all the weight
+        scores = np.concatenate((scores, np.minimum(sinks, np.finfo(float).max)), -1)
     with np.errstate(all="ignore"):
         top = scores.max(-1, keepdims=True, initial=-np.inf)
         weights = np.exp(scores - np.where(np.isfinite(top), top, 0))

@@ -9,6 +9,7 @@ from nonsense_calls import ENTRIES, drawn, judged
 
 import headwork
 import headwork.torch as in_torch
+from headwork.engine import BlockMask
 from headwork.errors import HeadworkError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch warns of half of these
@@ -70,6 +71,20 @@ def test_tensors_without_rows() -> None:
         in_torch.attention(T, T.to_sparse(), T)
     with pytest.raises(HeadworkError, match="k is no array: "):
         headwork.attention(X, torch.empty(2, 3, 4, device="meta"), X)
+
+
+def test_tensors_in_two_places() -> None:
+    """torch's own words for it come from an operation inside, and name no argument."""
+    table = torch.ones(1, 1, dtype=torch.bool)
+    elsewhere: dict[str, Any] = {"mask": torch.ones(3, 3), "sinks": torch.ones(2), "blocks": BlockMask(table, 4, 4)}
+    for name, given in elsewhere.items():
+        meta = BlockMask(table.to("meta"), 4, 4) if name == "blocks" else given.to("meta")
+        with pytest.raises(HeadworkError, match=rf"{name}.* is on meta and query on cpu"):
+            in_torch.attention(T, T, T, **{name: meta})
+    with pytest.raises(HeadworkError, match="value is on cpu and query on meta"):
+        in_torch.attention(T.to("meta"), T.to("meta"), T)
+    with pytest.raises(HeadworkError, match=r"blocks.visible is laid out as torch.sparse_coo"):
+        in_torch.attention(T, T, T, blocks=BlockMask(table.to_sparse(), 4, 4))
 
 
 def test_torchs_switches_are_booleans_as_in_torch() -> None:

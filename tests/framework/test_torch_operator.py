@@ -116,6 +116,7 @@ TRANSFORMS: dict[str, Any] = {
     "grad of vmap": lambda f: TRANSFORMS["grad"](torch.func.vmap(f)),
     "vmap of vmap": lambda f: torch.func.vmap(torch.func.vmap(f)),
     "jacrev": torch.func.jacrev,
+    "vmap of jacrev": lambda f: torch.func.vmap(torch.func.jacrev(f)),
     "vjp": lambda f: lambda q, k, v: torch.func.vjp(f, q, k, v)[1](v),
 }
 

@@ -1,7 +1,9 @@
 """The heads of real models: what is kept is what the model itself says, and the page shows it."""
 
 import os
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,39 @@ def test_axe_finds_nothing(scheme: str, minilm: Captured, tmp_path: Path, browse
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     found = Axe().run(page).response["violations"]
     assert not found, [(each["id"], each["nodes"][0]["html"][:200]) for each in found]
+    page.close()
+
+
+def test_a_long_map_is_scrolled_to_the_pair(tmp_path: Path, browser: Any) -> None:
+    """And its columns keep their names; what stands more than once is told apart."""
+    path = tmp_path / "heads.html"
+    path.write_text(heads_page(capture(MINILM, "a fox and a dog, " * 12)), "utf-8")
+    page = browser.new_page(viewport={"width": 900, "height": 500})
+    page.goto(path.as_uri())
+    page.focus("#one")
+    for key in ("ArrowDown", "ArrowRight") * 30:
+        page.keyboard.press(key)
+    cell, box = (page.locator(place).bounding_box() for place in ("#one td.chosen", "#one"))
+    assert box["x"] <= cell["x"]
+    assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 1
+    assert box["y"] <= cell["y"]
+    assert cell["y"] + cell["height"] <= box["y"] + box["height"] + 1
+    assert page.locator("#one thead").bounding_box()["y"] >= box["y"] - 1
+    row, column = (page.locator("#one td.chosen").get_attribute(f"data-{axis}") for axis in ("row", "column"))
+    assert int(row) >= 30
+    assert int(column) >= 30
+    assert re.match(rf"“.+” \({row}\) reads “.+” \({column}\) with", page.inner_text("#pair"))
+    page.close()
+
+
+def test_tokens_are_never_markup(minilm: Captured, tmp_path: Path, browser: Any) -> None:
+    """After "<!--" and "<script>" a browser takes the next end of a script for that of an inner one."""
+    path = tmp_path / "heads.html"
+    tokens = ("<!--", "<script>", "</script>", *minilm.tokens[3:])
+    path.write_text(heads_page(replace(minilm, tokens=tokens)), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert page.locator("#one tbody th").all_inner_texts() == list(tokens)
     page.close()
 
 

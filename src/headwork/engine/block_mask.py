@@ -31,7 +31,7 @@ class BlockMask:
             size = getattr(self, name)
             if not isinstance(size, Integral) or isinstance(size, bool) or not 1 <= int(size) <= 2**60:
                 raise HeadworkError(
-                    f"BlockMask: {name} is {size!r}. Give the size of a block, a whole number from 1 up."
+                    f"BlockMask: {name} is {size!r}. Give the size of a block, a whole number from 1 to 2**60."
                 )
             object.__setattr__(self, name, int(size))
 

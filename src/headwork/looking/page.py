@@ -21,7 +21,8 @@ LARGEST = 32 << 20  # bytes of a page that a browser opens without a wait
 
 def heads_page(captured: Captured) -> str:
     """The page as HTML."""
-    data = json.dumps(_data(captured), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    # No "<" within the script: a token may be "</script>", or the "<!--<script>" after which its end is not seen.
+    data = json.dumps(_data(captured), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     if len(data) > LARGEST:
         raise HeadworkError(
             f"a page of {len(captured.tokens)} tokens and {len(captured.layers)} layers would take {len(data) >> 20} "

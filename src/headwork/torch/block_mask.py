@@ -12,10 +12,10 @@ from headwork.engine.block_mask import BlockMask, check_is_one
 from headwork.errors import HeadworkError
 from headwork.torch.calls import Biases, What
 from headwork.torch.operator import FINE_LSE, LSE, NO_LSE, forward, gradients, remember
-from headwork.torch.path import is_memory, needs_gradient
+from headwork.torch.path import check_place, is_memory, needs_gradient
 
 
-def checked_blocks(blocks: BlockMask | None, size: CallSizes) -> BlockMask | None:
+def checked_blocks(blocks: BlockMask | None, query: Tensor, size: CallSizes) -> BlockMask | None:
     if blocks is None:
         return None
     check_is_one(blocks)
@@ -23,6 +23,7 @@ def checked_blocks(blocks: BlockMask | None, size: CallSizes) -> BlockMask | Non
     if not isinstance(table, Tensor) or table.dtype != torch.bool:
         kind = table.dtype if isinstance(table, Tensor) else type(table).__name__
         raise HeadworkError(f"blocks.visible holds {kind}. Give a tensor of Booleans, True where a block may be read.")
+    check_place("blocks.visible", table, query)
     blocks.check_fit(tuple(table.shape), size)
     return blocks
 

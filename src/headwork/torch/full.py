@@ -13,7 +13,7 @@ from headwork.engine.head_numbers import check_fit, checked_dropout
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.block_mask import checked_blocks, run_in_blocks, written_out
 from headwork.torch.calls import Biases, What, accumulator
-from headwork.torch.path import KNOWN, check_tensors, where
+from headwork.torch.path import KNOWN, check_place, check_tensors, where
 from headwork.torch.report import count
 from headwork.torch.ways import fresh_seed, run
 
@@ -72,7 +72,7 @@ def attention(
     share, drawn = dropping(dropout, seed)
     cap, factor = checked_softcap(softcap), checked_scale(scale, size.d_k)
     what = What(spans, drawn, swapped, begin, left, right, factor, cap, share)
-    known = checked_blocks(blocks, size)
+    known = checked_blocks(blocks, query, size)
     path = where(query, key, value, *biases, None if known is None else known.visible)
     count("attention", path)
     if known is None or path.way != "kernel":
@@ -97,8 +97,7 @@ def check_types(query: Tensor, key: Tensor, value: Tensor) -> None:
             "nested tensors: give packed ones to headwork.torch.attention_varlen, or padded with lengths."
         )
     for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.layout != torch.strided:
-            raise HeadworkError(f"{name} is laid out as {tensor.layout}: give {name}.to_dense().")
+        check_place(name, tensor, query)
 
 
 def spread(tensor: Tensor, batch: tuple[int, ...]) -> Tensor:
@@ -127,6 +126,7 @@ def checked_biases(
             raise HeadworkError(
                 f"{name} holds {kind}. Give a tensor of floats{', or of Booleans' if name == 'mask' else ''}."
             )
+        check_place(name, tensor, query)
         if name == "mask":
             check_fit(
                 name,

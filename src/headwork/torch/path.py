@@ -111,6 +111,14 @@ def check_tensors(*tensors: Tensor | None) -> None:
             )
 
 
+def check_place(name: str, tensor: Tensor, query: Tensor) -> None:
+    """For calls of our own: dense, and where the query is."""
+    if tensor.layout != torch.strided:
+        raise HeadworkError(f"{name} is laid out as {tensor.layout}: give {name}.to_dense().")
+    if tensor.device != query.device:
+        raise HeadworkError(f"{name} is on {tensor.device} and query on {query.device}: give tensors on one device.")
+
+
 def overridden(tensors: tuple[Tensor, ...]) -> bool:
     """A tensor or a mode has a say of its own; the mode of a default device has none in what is computed."""
     if not torch.overrides.has_torch_function(tensors):

@@ -53,6 +53,11 @@ def each(operator: Any, info: Any, in_dims: tuple[Any, ...], args: tuple[Any, ..
     return tuple(torch.stack(some) for some in zip(*results, strict=True))
 
 
+def for_every_item(result: Tensor, size: int) -> Tensor:
+    """One that nobody has asked for is nothing, for every item: another vmap around this one counts its axes."""
+    return result.expand(size, 0) if result.dim() == 1 else result
+
+
 def mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, tuple[int, ...]]:
     (query, key, value), (biases, what) = args[:3], gathered(args[3:-1])
     rank, size = query.dim() - (in_dims[0] is not None), info.batch_size
@@ -63,9 +68,7 @@ def mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, tuple[
     ranks = zip(biases, in_dims[3:7], (rank, rank - 2, rank - 2, rank - 1), strict=True)
     added = (t if at is None else in_front(t, at, size, axes) for t, at, axes in ranks)
     out, lse = attention(*wide, *added, *with_spans(what, in_dims[7], size), args[-1])
-    if lse.dim() == 1:  # nobody has asked for it: nothing, for every item
-        lse = lse.expand(size, 0)
-    return (out, lse), (0, 0)
+    return (out, for_every_item(lse, size)), (0, 0)
 
 
 def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, tuple[int, ...]]:
@@ -79,7 +82,8 @@ def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[An
     # A gradient is one for every item, so what it is the gradient of must be too.
     axes_of = (rank, heads, heads, rows)
     added = Biases(*(in_front(t, at, size, axes) for t, at, axes in zip(biases, in_dims[7:11], axes_of, strict=True)))
-    return attention_backward(*saved, *added, *with_spans(what, in_dims[11], size), asked), (0,) * 7
+    found = attention_backward(*saved, *added, *with_spans(what, in_dims[11], size), asked)
+    return tuple(for_every_item(gradient, size) for gradient in found), (0,) * 7
 
 
 register("attention", on_cpu, fake, mapped, differentiable(attention, remember, all_gradients, with_fine_lse))

@@ -15,6 +15,8 @@
   const layer = () => data.layers[chosen.layer];
   const weightsOf = (head) => (head.numbers ??= unpacked(head.weights, Uint16Array));
   const weight = (i, j) => weightsOf(layer().heads[chosen.head])[i * n + j] / 65535;
+  // A token that stands more than once is told apart by its place.
+  const named = data.tokens.map((token, i) => `“${token}”${data.tokens.indexOf(token) === data.tokens.lastIndexOf(token) ? "" : ` (${i})`}`);
   const figures = (x, places = 3) => x.toFixed(places).replace("-", "−");
   const ink = () => getComputedStyle(document.documentElement).getPropertyValue("--role-weights").trim();
 
@@ -35,7 +37,7 @@
   }
 
   function large() {
-    const table = element("table");
+    const table = element("table", "", { class: n <= 16 ? "numbered" : "" });
     const top = table.createTHead().insertRow();
     top.append(element("td"));
     data.tokens.forEach((token) => top.append(element("th", token, { scope: "col" })));
@@ -48,7 +50,7 @@
         const share = weight(i, j);
         cell.dataset.row = i;
         cell.dataset.column = j;
-        cell.title = `${token} reads ${data.tokens[j]}: ${figures(share)}`;
+        cell.title = `${named[i]} reads ${named[j]}: ${figures(share)}`;
         if (n <= 16) cell.textContent = figures(share, 2).replace(/^0/, "");
         cell.style.background = share > 0 ? `color-mix(in srgb, var(--role-weights) ${Math.round(55 * Math.sqrt(share))}%, transparent)` : "";
         if (share === 0) cell.className = "hidden";
@@ -56,7 +58,7 @@
     });
     table.onclick = (event) => {
       const cell = event.target.closest("td[data-row]");
-      if (cell) choose({ row: Number(cell.dataset.row), column: Number(cell.dataset.column) });
+      if (cell) choose({ row: Number(cell.dataset.row), column: Number(cell.dataset.column) }, false);
     };
     table.onmouseover = table.onclick;
     at("one").replaceChildren(table);
@@ -83,7 +85,7 @@
     shown.forEach(([d, x]) => line(`dimension ${d}`, x));
     if (parts.length > shown.length) line(`${parts.length - shown.length} others`, rest);
     at("pair").replaceChildren(
-      element("p", `“${data.tokens[i]}” reads “${data.tokens[j]}” with weight ${figures(weight(i, j))}. Their score, before any mask, is ${figures(score)}: the sum of q·k·scale over ${of.d} dimensions.`),
+      element("p", `${named[i]} reads ${named[j]} with weight ${figures(weight(i, j))}. Their score, before any mask, is ${figures(score)}: the sum of q·k·scale over ${of.d} dimensions.`),
       grid);
     document.querySelectorAll("#one .chosen").forEach((cell) => cell.classList.remove("chosen"));
     const cell = document.querySelector(`#one td[data-row="${i}"][data-column="${j}"]`);
@@ -92,10 +94,19 @@
     document.querySelectorAll("#one thead th")[j].classList.add("chosen");
   }
 
+  // The map of a long text is scrolled to the pair, unless somebody points at it there.
+  function uncovered() {
+    const box = at("one"), cell = box.querySelector("td.chosen");
+    const moved = (from, size, start, length, covered) =>
+      start < from + covered ? start - covered : start + length > from + size ? start + length - size : from;
+    box.scrollTop = moved(box.scrollTop, box.clientHeight, cell.offsetTop, cell.offsetHeight, box.querySelector("thead").offsetHeight);
+    box.scrollLeft = moved(box.scrollLeft, box.clientWidth, cell.offsetLeft, cell.offsetWidth, cell.parentNode.firstChild.offsetWidth);
+  }
+
   function pairs() {
     at("strongest").replaceChildren(...layer().heads[chosen.head].strongest.map(([i, j]) => {
       const item = element("li");
-      const button = element("button", `“${data.tokens[i]}” reads “${data.tokens[j]}”: ${figures(weight(i, j))}`, { type: "button" });
+      const button = element("button", `${named[i]} reads ${named[j]}: ${figures(weight(i, j))}`, { type: "button" });
       button.onclick = () => choose({ row: i, column: j });
       item.append(button);
       return item;
@@ -121,7 +132,7 @@
     at(id).replaceChildren(...labels.map((label, i) => element("option", label, { value: i, ...(i === now ? { selected: "" } : {}) })));
   }
 
-  function choose(change) {
+  function choose(change, scrolled = true) {
     const before = { ...chosen };
     Object.assign(chosen, change);
     chosen.head = Math.min(chosen.head, layer().heads.length - 1);
@@ -136,6 +147,7 @@
       measured();
     }
     apart();
+    if (scrolled) uncovered();
   }
 
   at("layer").onchange = (event) => choose({ layer: Number(event.target.value) });
