@@ -27,7 +27,8 @@ struct Ahead {
         end_of_row = next + length;
     }
 
-    // `level` 3 is for the first-level cache, 2 for the second: where all comes from memory once, more is under way then.
+    // `level` 3 is for the first-level cache, 2 for the second: where all comes from memory once, more is under way
+    // then.
     template <int lines, int level = 3> HW_INLINE void fetch() {
         HW_EACH(i, 0, lines) __builtin_prefetch(next + i * line, 0, level);
         next += lines * line;
