@@ -1,7 +1,9 @@
 // CPU dispatch: chooses the widest kernel this CPU can run, or the one HEADWORK_CPU names.
+#include "system.h"
+
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
+#ifdef HEADWORK_LINUX
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -66,7 +68,7 @@ constexpr auto runs_avx512 = has_avx512, runs_avx512_bf16 = has_avx512_bf16, run
 bool may_use_tiles() {
 #if defined(HEADWORK_EMULATE_AVX512)
     return true;
-#elif defined(__linux__)
+#elif defined(HEADWORK_LINUX)
     constexpr long ask = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return syscall(SYS_arch_prctl, ask, tile_data) == 0;
 #else

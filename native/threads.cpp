@@ -1,13 +1,14 @@
 #include "threads.h"
 
+#include "system.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__linux__) && !defined(HEADWORK_NO_LINUX)
-#define HEADWORK_LINUX
+#ifdef HEADWORK_LINUX
 #include <sched.h>
 #endif
 

@@ -10,8 +10,10 @@ from types import ModuleType
 
 import pytest
 
+from headwork.marking import rules
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.example import compare
+from headwork.sheets import fields
 from tests.render.conftest import require
 
 ROOT = Path(__file__).parent.parent
@@ -77,3 +79,9 @@ def test_every_variable_that_is_read_is_documented() -> None:
         read |= set(re.findall(r"(?:environ\.get\(|environ\[|getenv\()\"([A-Z_]+)\"", path.read_text("utf-8")))
     documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
     assert read - {"TORCHELASTIC_USE_AGENT_STORE"} <= documented  # torchrun's own, by which it is known
+
+
+def test_every_key_of_a_sheet_is_documented() -> None:
+    for name, keys in (("sheets", {*fields._PROBLEM, *fields._PART, *fields._SIZES}), ("marking", {*rules._KEYS})):
+        words = set(re.findall(r"\w+", (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8")))
+        assert not keys - words

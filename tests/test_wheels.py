@@ -11,6 +11,7 @@ import build
 import pytest
 import try_out
 
+from headwork import engine
 from tests.engine.test_native_source import needs
 
 ROOT = Path(__file__).parent.parent
@@ -115,5 +116,13 @@ def test_a_name_that_leads_to_no_python_is_no_place(monkeypatch: pytest.MonkeyPa
 
 def test_the_suite_that_is_run_in_a_place_exists() -> None:
     assert all((ROOT / name).is_file() for name in try_out.SUITE)
-    written = "".join((ROOT / name).read_text("utf-8") for name in try_out.SUITE)
-    assert all(f"def {name}(" in written for name in try_out.TOO_LONG)
+
+
+def test_an_emulated_machine_tries_every_entry_of_the_kernel() -> None:
+    """What it tries is there, is part of what the others try, and calls all that the engine computes."""
+    tried = [name.partition("[")[0].partition("::") for name in try_out.EVERY_ENTRY]
+    assert {file for file, _, _ in tried} <= set(try_out.SUITE)
+    sources = {file: (ROOT / file).read_text("utf-8") for file, _, _ in tried}
+    assert all(f"def {test}(" in sources[file] for file, _, test in tried if test)
+    computes = {name for name in engine.__all__ if name.islower()} - {"backend", "quantize"}
+    assert not [name for name in computes if not any(f"{name}(" in source for source in sources.values())]

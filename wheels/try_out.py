@@ -18,10 +18,32 @@ from pathlib import Path
 HERE = Path(__file__).parent.parent
 ROOTS = HERE / "build" / "roots"  # kept: they take minutes to make
 TOOLS = ("pytest", "hypothesis", "ml_dtypes")
-ENGINE = ("arrays", "corners", "errors", "options", "packed", "sizes", "threads")
+ENGINE = (
+    *("arrays", "backward", "corners", "decode", "errors", "options", "packed", "paged_cache", "partial"),
+    *("short_call", "sizes", "threads"),
+)
 SUITE = [*(f"tests/engine/test_{name}.py" for name in ENGINE), "tests/test_graph.py", "tests/marking/test_mark.py"]
-# What an emulated machine, many times slower, leaves out: drawn cases, whose like the other tests have one by one.
-TOO_LONG = ("test_every_option_together", "test_right_answers_to_new_sheets_are_never_called_wrong")
+# An emulated machine is some twenty times slower: the suite would take it the better part of an hour. So it tries every
+# entry of the kernel once, in every type and on small arrays, with NaN, infinities and strides. What it leaves out are
+# drawn cases, long rows and pure Python, which the other places run.
+EVERY_ENTRY = [
+    "tests/engine/test_arrays.py::test_unaligned_and_strided_data",
+    "tests/engine/test_arrays.py::test_the_short_way_and_the_long_way_agree",
+    "tests/engine/test_backward.py::test_awkward_sizes[59-97-33-65-float32]",
+    "tests/engine/test_backward.py::test_awkward_sizes[200-1-16-16-float64]",
+    "tests/engine/test_backward.py::test_awkward_sizes[200-1-16-16-float16]",
+    "tests/engine/test_backward.py::test_awkward_sizes[200-1-16-16-bfloat16]",
+    "tests/engine/test_corners.py",
+    "tests/engine/test_decode.py::test_pools_of_any_strides_are_read_where_they_lie",
+    "tests/engine/test_packed.py",
+    "tests/engine/test_paged_cache.py::test_a_fork_takes_no_room_until_it_goes_on",
+    "tests/engine/test_partial.py::test_merging_in_place",
+    "tests/engine/test_partial.py::test_spans_that_share_keys",
+    "tests/engine/test_partial.py::test_the_gradients_of_packed_sequences",
+    "tests/engine/test_sizes.py::test_log_sum_and_weights",
+    "tests/engine/test_sizes.py::test_narrow_keys_and_values_with_wide_queries",
+    "tests/engine/test_threads.py::test_packed_batches_too",
+]
 EMULATED = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 ARM = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -163,8 +185,8 @@ def suite(place: Place, work: Path) -> str:
     for name in ("tests", "bench", "wheels", "pyproject.toml"):
         source = HERE / name
         shutil.copytree(source, work / name) if source.is_dir() else shutil.copy(source, work)
-    left_out = ["-k", " and ".join(f"not {name}" for name in TOO_LONG)] if place.emulated else []
-    tests = [*before, str(work / "env/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *left_out, *SUITE]
+    chosen = EVERY_ENTRY if place.emulated else SUITE
+    tests = [*before, str(work / "env/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
     return run(*tests, env=env, cwd=work).strip().splitlines()[-1]
 
 

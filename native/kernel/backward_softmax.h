@@ -135,7 +135,7 @@ template <class T> struct Tile {
         const Dropout<T> dropout(*call);
         const int64_t d = rounded(call->d_v, W<T>);
         product({queries.dout + row0 * d, d, 1}, keys.v_turned, d, call->d_v, keys.padded,
-                [this, &queries, &keys, &dropout](int64_t r, int64_t key, Vec<T> dp) HW_LAMBDA {
+                [&](int64_t r, int64_t key, Vec<T> dp) HW_LAMBDA {
                     const int64_t at = r * tile_keys + key;
                     const Vec<T> here = load<T>(p + at);
                     if constexpr (drops) {

@@ -1,6 +1,7 @@
 """Packages that only some of headwork needs: what each adds, and a missing one says how to get it."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError
@@ -32,6 +33,25 @@ def needs(module: str) -> Any:
 
 
 def how_to_install(*packages: str) -> str:
-    """headwork is on no package index yet, so extras come from a checkout of it."""
-    extras = dict.fromkeys(EXTRAS[package][0] for package in packages)
-    return f"in a checkout of headwork, pip install '.[{','.join(extras)}]'"
+    """headwork is on no package index yet, so extras come with the wheel it was installed from, or from a checkout."""
+    extras = ",".join(dict.fromkeys(EXTRAS[package][0] for package in packages))
+    wheel = _wheel()
+    if wheel is not None:
+        return f"pip install '{wheel}[{extras}]'"
+    return f"in a checkout of headwork, pip install '.[{extras}]'; elsewhere, pip install {' '.join(packages)}"
+
+
+def _wheel() -> Path | None:
+    """The file that pip installed headwork from, if it was a wheel's and is still there: pip keeps a record of it."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # slow to import, and asked for where something is missing alone
+
+    try:
+        record = distribution("headwork").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    url = urlsplit(json.loads(record)["url"]) if record else urlsplit("")
+    path = Path(url2pathname(url.path))
+    return path if url.scheme == "file" and path.suffix == ".whl" and path.is_file() else None

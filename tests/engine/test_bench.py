@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from headwork.engine.backend import kernel
-from headwork.engine.bench import Limit, Line, Results, report
+from headwork.engine.bench import Limit, Line, Results, growth, report
 from headwork.engine.bench.cases import CASES
 from headwork.engine.bench.checking import check
 from headwork.engine.bench.contenders import Contenders
+from headwork.engine.bench.growth import Growth, extra_memory
 from headwork.engine.bench.peers import MACHINE, PEERS, package_of, prepared
 from headwork.engine.bench.turns import medians
 from headwork.errors import HeadworkError
@@ -120,3 +122,17 @@ def test_what_is_slower_than_a_peer_is_listed() -> None:
     assert "slower than torch: slow, 0.50" in text
     assert "slow: jax: odd" in text
     assert "200 GF/s float32, 30.0 GB/s read" in text
+
+
+def test_where_the_system_tells_no_memory_the_rest_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(growth, "PEAK", tmp_path / "nowhere")
+    assert extra_memory(16) is None
+    results = Results({}, [Line("fine", 1e-3, {"torch": 1.5}, {}, None)], [Growth(1024, 1e-3, None)], None)
+    page = StringIO()
+    report.table(results, Console(file=page, width=160))
+    assert "fine" in page.getvalue()
+    assert "memory" not in page.getvalue()
+    report.plot(results, tmp_path / "plot.svg")
+    drawn = (tmp_path / "plot.svg").read_text("utf-8")
+    assert "seconds, 1 head" in drawn
+    assert "extra MB" not in drawn

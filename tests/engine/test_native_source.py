@@ -32,6 +32,11 @@ def test_every_source_is_in_the_guide() -> None:
     assert not [path.name for path in SOURCES if f"`{path.name}`" not in guide]
 
 
+def test_what_only_linux_has_stands_behind_one_guard() -> None:
+    """So that a build can be asked to do without all of it: -DHEADWORK_NO_LINUX=ON."""
+    assert [path.name for path in SOURCES if "__linux__" in path.read_text("utf-8")] == ["system.h"]
+
+
 def failing(name: str, folder: Path) -> dict[str, str]:
     """An environment in which one native step cannot be done."""
     broken = folder / "broken"

@@ -69,7 +69,7 @@ class Results:
     backend: dict[str, Any]
     lines: list[Line]
     growth: list[Growth]
-    extra_bytes: int  # for 1, 8, 16384, 64
+    extra_bytes: int | None  # for 1, 8, 16384, 64, where the system tells
 
 
 def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None = None) -> Results:

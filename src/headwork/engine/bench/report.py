@@ -30,7 +30,9 @@ def table(results: "Results", console: Console) -> None:
     read = [limit.bytes / 1e9 for limit in limits if limit.bytes is not None]
     if operations and read:
         console.print(f"limits: {median(operations):.0f} GF/s float32, {median(read):.1f} GB/s read")
-    console.print(f"extra memory at the peak for 1,8,16384,64: {results.extra_bytes / 1e6:.1f} MB (wanted: under 8)")
+    if results.extra_bytes is not None:
+        extra = f"{results.extra_bytes / 1e6:.1f} MB (wanted: under 8)"
+        console.print(f"extra memory at the peak for 1,8,16384,64: {extra}")
     for line in results.lines:
         for peer, target in line.short_of.items():
             console.print(f"short: {line.name} against {peer}{would_take(line.share, line.against(peer), target)}")
@@ -92,7 +94,9 @@ def plot(results: "Results", path: Path) -> None:
     seconds = [point.seconds for point in results.growth]
     growth.loglog(tokens, seconds, "o-", label="seconds, 1 head")
     growth.loglog(tokens, [seconds[0] * (n / tokens[0]) ** 2 for n in tokens], ":", color="gray", label="∝ tokens²")
-    growth.loglog(tokens, [point.extra_bytes / 1e6 for point in results.growth], "s-", label="extra MB, 8 heads")
+    extra = [(point.tokens, point.extra_bytes / 1e6) for point in results.growth if point.extra_bytes is not None]
+    if extra:
+        growth.loglog(*zip(*extra, strict=True), "s-", label="extra MB, 8 heads")
     growth.set_xlabel("tokens")
     growth.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
     figure.tight_layout()

@@ -1,0 +1,39 @@
+"""What is missing is named with a command that brings it, wherever headwork came from."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from headwork.errors import HeadworkError
+from headwork.extras import EXTRAS, how_to_install, needs
+
+
+def came_from(monkeypatch: pytest.MonkeyPatch, url: str | None) -> None:
+    """As pip records it: nothing for a package from an index."""
+    record = None if url is None else json.dumps({"url": url})
+    found = SimpleNamespace(read_text={"direct_url.json": record}.get)
+    monkeypatch.setattr("importlib.metadata.distribution", {"headwork": found}.__getitem__)
+
+
+def test_from_a_wheel_its_file_brings_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wheel = tmp_path / "my wheels" / "headwork-0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.touch()
+    came_from(monkeypatch, wheel.as_uri())
+    assert how_to_install("typst", "nbformat", "torch") == f"pip install '{wheel}[pages,torch]'"
+
+
+@pytest.mark.parametrize("url", [None, "file:///nowhere/headwork-0-py3-none-any.whl", Path.cwd().as_uri()])
+def test_without_the_file_the_packages_themselves_are_named(monkeypatch: pytest.MonkeyPatch, url: str | None) -> None:
+    came_from(monkeypatch, url)
+    told = "in a checkout of headwork, pip install '.[pages]'; elsewhere, pip install typst nbformat"
+    assert how_to_install("typst", "nbformat") == told
+
+
+def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EXTRAS, "no_such_package", ("pages", "nothing"))
+    came_from(monkeypatch, None)
+    with pytest.raises(HeadworkError, match=r"^this needs no_such_package, which is not installed: in a checkout"):
+        needs("no_such_package.part")
