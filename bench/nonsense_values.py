@@ -273,7 +273,7 @@ def is_switch(x: Any) -> bool:
 
 def is_table(x: Blocks) -> bool:
     dtype = x.visible.dtype if isinstance(x.visible, Tensor) else np.asarray(x.visible).dtype
-    sizes = [isinstance(n, Integral) and not isinstance(n, bool) and n >= 1 for n in (x.tokens, x.keys)]
+    sizes = [isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1 for n in (x.tokens, x.keys)]
     return dtype in (torch.bool, np.bool_) and not isinstance(x.visible, np.ma.MaskedArray) and all(sizes)
 
 

@@ -66,7 +66,7 @@ def test_the_limit_holds_while_the_collector_calls_back(monkeypatch: pytest.Monk
     """Nearly all the time goes to a callback of the collector, where a raised exception would be lost."""
 
     def busy(*_: Any) -> None:
-        for _ in range(300_000):
+        for _each in range(300_000):
             pass
 
     monkeypatch.setattr("fuzz.SECONDS", 0.2)

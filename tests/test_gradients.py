@@ -231,7 +231,9 @@ def test_an_entry_of_a_gradient_knows_the_target() -> None:
 
 
 def test_in_text_what_leads_to_the_heads_stands_before_them() -> None:
-    drawn = repr(headwork.solve(parse_sheet(f'{SHEET}[[part]]\nlabel = "c"\nkind = "diagram"\n', "back.toml"), part="c"))
+    drawn = repr(
+        headwork.solve(parse_sheet(f'{SHEET}[[part]]\nlabel = "c"\nkind = "diagram"\n', "back.toml"), part="c")
+    )
     there, _, back = drawn.partition("→ output   (2×2)")
     assert "╰─ [head_1 | head_2] → joined" in there
     places = [back.index(text) for text in ("→ djoined", "head 1", "→ dhead_1", "head 2", "╰─", "→ dX ")]

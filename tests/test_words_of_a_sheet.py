@@ -96,7 +96,11 @@ def test_mathematics_stands_between_dollars() -> None:
         (r"\text{head}_i(s_{i+1})", "head_i(s_(i + 1))", r"\mathrm{head}_{i}(s_{i + 1})"),
         ("softmax(d_{model})", "softmax(d_model)", r"\mathrm{softmax}(d_{\mathrm{model}})"),
         (r"\frac12\bar{x}'", "1/2x̄′", r"\frac{1}{2}\overline{x}'"),
-        (r"W \leftarrow W - \eta\,\frac{\partial L}{\partial W}", "W←W − η∂L/∂W", r"W\leftarrow W - \eta \frac{\partial L}{\partial W}"),
+        (
+            r"W \leftarrow W - \eta\,\frac{\partial L}{\partial W}",
+            "W←W − η∂L/∂W",
+            r"W\leftarrow W - \eta \frac{\partial L}{\partial W}",
+        ),
         (r"\text{for all } k", "for all k", r"\text{for all }k"),
         ("a_", "a_", r"a\_"),
         (r"{\frac", "/", r"\frac{}{}"),

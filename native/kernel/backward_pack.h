@@ -15,11 +15,6 @@ template <class T> constexpr int64_t key_step = most<int64_t>(W<T>, row_step);
 
 constexpr int64_t rounded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
-template <class T> void read_padded(T *to, const hw_array &array, const char *from, int64_t width) {
-    with_type<T>(array.type,
-                 [&](auto stored) { read_row<T, typename decltype(stored)::Type>(to, from, array.column, width); });
-}
-
 // Row r of a group is token r % tokens of its head r / tokens, so that neighbours read nearly the same keys.
 template <class T> struct Queries {
     T *q, *dout;           // q times scale · log2 e

@@ -123,6 +123,9 @@ HW_INLINE Vec<float> from_halves(Halves halves) {
     return (Vec<float>)_mm256_cvtph_ps((__m128i)halves);
 #elif HW_BYTES == 64 && defined(__AVX512F__)
     return (Vec<float>)_mm512_cvtph_ps((__m256i)halves);
+#elif HW_BYTES == 16 && defined(__aarch64__)
+    typedef __fp16 Small __attribute__((vector_size(8))); // in every AArch64, and one instruction
+    return __builtin_convertvector((Small)halves, Vec<float>);
 #else
     return from_half(__builtin_convertvector(halves, Words));
 #endif
@@ -238,6 +241,17 @@ template <class T, class S> void write_row(char *to, int64_t stride, const T *pa
         const int64_t n = least<int64_t>(W<T>, count - i);
         for (int64_t j = 0; j < n; ++j) __builtin_memcpy(to + (i + j) * stride, some + j * sizeof(S), sizeof(S));
     }
+}
+
+// The same for the type that an array holds.
+template <class T> void read_padded(T *padded, const hw_array &array, const char *from, int64_t count) {
+    with_type<T>(array.type,
+                 [&](auto stored) { read_row<T, typename decltype(stored)::Type>(padded, from, array.column, count); });
+}
+
+template <class T> void write_padded(const hw_array &array, char *to, const T *padded, int64_t count) {
+    with_type<T>(array.type,
+                 [&](auto stored) { write_row<T, typename decltype(stored)::Type>(to, array.column, padded, count); });
 }
 
 } // namespace headwork::HW_CPU

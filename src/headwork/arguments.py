@@ -38,20 +38,24 @@ def line(left: Maths | None, right: Maths, because: Prose, pairs: Pairs) -> Stat
     return Statement(left, right, because)
 
 
-def at(expression: Any, sizes: Mapping[Any, int]) -> Any:
-    """The expression at these sizes and places: sums written out, x[1, 2] as the entry x_1,2."""
-    there = sympy.sympify(expression).subs(sizes)  # of ours, never text
-    return there.replace(sympy.Sum, _written_out).doit().replace(sympy.Indexed, _entry)
+def at(expression: Any, places: Mapping[Any, int]) -> Any:
+    """The expression at these sizes and places: sums written out, x[1, 2] as the entry x_1,2.
+
+    Term by term: SymPy itself would first look for a closed form of a sum, which takes longer than the terms.
+    """
+    if isinstance(expression, sympy.Sum):
+        term, (index, *limits) = expression.args
+        first, last = (int(at(limit, places)) for limit in limits)
+        return sympy.Add(*(at(term, {**places, index: place}) for place in range(first, last + 1)))
+    if isinstance(expression, sympy.Indexed):
+        return _entry(expression.base.name, *(int(at(index, places)) for index in expression.indices))
+    if not expression.args:
+        return sympy.sympify(places.get(expression, expression))
+    return expression.func(*(at(part, places) for part in expression.args))
 
 
-def _written_out(term: Any, limits: Any) -> Any:
-    """Term by term: SymPy itself would first look for a closed form, which takes longer than the terms."""
-    index, first, last = limits
-    return sympy.Add(*(term.subs(index, place) for place in range(int(first), int(last) + 1)))
-
-
-def _entry(base: Any, *places: Any) -> Any:
-    return sympy.Symbol(str(Name.read(str(base)).with_subscripts(*places)), real=True)
+def _entry(base: str, *places: int) -> Any:
+    return sympy.Symbol(str(Name.read(base).with_subscripts(*places)), real=True)
 
 
 def _equation(left: Any, right: Any, because: Prose, *, goes_on: bool = False) -> Statement:

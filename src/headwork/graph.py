@@ -93,6 +93,8 @@ class Recipe(Generic[T]):
 
 def needed(last: Last, handed: Collection[Step]) -> list[Step]:
     """The steps that `last` still rests on when some are handed over."""
+    if not handed:
+        return list(in_order(last))
     wanted = set(ends(last))
     backwards = []
     for step in reversed(in_order(last)):

@@ -172,7 +172,9 @@ class Name:
         return named
 
     def with_subscripts(self, *more: object) -> Name:
-        return replace(self, subscripts=(*self.subscripts, *map(str, more)))
+        # Field by field: `replace` takes four times as long, and every entry in symbols has a name.
+        below = (*self.subscripts, *map(str, more))
+        return Name(self.base, below, self.transposed, self.place, self.mark, self.role)
 
     def flipped(self) -> Name:
         return replace(self, transposed=not self.transposed)

@@ -19,8 +19,7 @@ from headwork.formulas import Formula, Projection, cut, formula_named, given
 from headwork.graph import Step, in_order, read
 from headwork.maths import Prose, Statement
 from headwork.notation import PLAIN, Name, Notation
-from headwork.ops import Given, Join, Transpose
-from headwork.readings.counts import counts, total
+from headwork.ops import Given, Join, MatMul, Transpose
 from headwork.readings.shapes import shapes
 from headwork.readings.symbols import SYMBOLS, SymbolMatrix, named
 
@@ -120,7 +119,7 @@ def prove(
     """
     if isinstance(left, str) or isinstance(right, str):
         left, right = named_pair(left, right, heads, tokens, d_model or 2 * heads)
-    products = sum(total(side, counts(side)).multiplications for side in (left, right))
+    products = _products(left) + _products(right)
     if products > MOST_PRODUCTS:
         raise HeadworkError(
             f"this takes {products:,} products, and {MOST_PRODUCTS:,} can be read; choose smaller sizes"
@@ -130,6 +129,12 @@ def prove(
         raise HeadworkError("the two sides have no step in common to compare")
     names = tuple(lemma.name for lemma in lemmas)
     return Proof(tuple(lemmas), names if roles else names[-1:])
+
+
+def _products(last: Step) -> int:
+    """Of two entries each, in all products of matrices."""
+    shape = shapes(last)
+    return sum(math.prod(shape[s.inputs[0]][-2:]) * shape[s][-1] for s in in_order(last) if isinstance(s.op, MatMul))
 
 
 def _lemmas(left: Step, right: Step, roles: Collection[str], notation: Notation) -> list[Lemma]:

@@ -31,7 +31,9 @@ class Solver:
 
     def __init__(self, ready: Ready, label: str | None, only_asked: bool) -> None:
         self.ready, self.only_asked, self.notation = ready, only_asked, ready.problem.notation
-        self.problem = dataclasses.replace(ready.problem, parts=chosen(ready.problem, label))
+        self.problem = ready.problem
+        if label is not None:
+            self.problem = dataclasses.replace(ready.problem, parts=chosen(ready.problem, label))
         self.shown: dict[Step, set[int]] = {}
         self.answers: list[w.Line] = []
 

@@ -52,7 +52,7 @@ def _with_number(sheet: Sheet, label: str | None) -> tuple[tuple[Problem, ...], 
 
 def _adjusted(problem: Problem, places: int | None, softmax: str | None) -> Problem:
     told = {key: value for key, value in (("places", places), ("softmax", softmax)) if value is not None}
-    return dataclasses.replace(problem, **told)  # type: ignore[arg-type]  # a key's own value
+    return dataclasses.replace(problem, **told) if told else problem  # type: ignore[arg-type]  # a key's own value
 
 
 def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> ProblemWorking:

@@ -124,8 +124,8 @@ def sample(
     for width in widths:
         rows = [_scores(width, mean, variance, keys, generator) for _ in range(draws)]
         predicted = width * (variance * variance + 2 * mean * mean * variance)
-        looks = [look([[s / scale for s in row] for row in rows]) for scale in (1.0, sqrt(predicted))]
-        largest, gradient = zip(*looks, strict=True)
+        scale = sqrt(predicted)
+        largest, gradient = zip(look(rows), look([[s / scale for s in row] for row in rows]), strict=True)
         samples.append(Sample(width, predicted, _variance_of([s for row in rows for s in row]), largest, gradient))
     return tuple(samples)
 
@@ -145,7 +145,7 @@ def _scores(width: int, mean: float, variance: float, keys: int, generator: Rand
 def look(rows: Floats) -> tuple[float, float]:
     """The mean of the largest weight of a row of scores, and of the size of the softmax's gradient."""
     weights = [softmax_row(row) for row in rows]
-    return fmean(map(max, weights)), fmean(map(gradient_size, weights))
+    return fmean([max(row) for row in weights]), fmean([gradient_size(row) for row in weights])
 
 
 def gradient_size(weights: Sequence[float]) -> float:
@@ -157,4 +157,4 @@ def gradient_size(weights: Sequence[float]) -> float:
 
 def _variance_of(numbers: Sequence[float]) -> float:
     middle = fmean(numbers)
-    return fmean((x - middle) * (x - middle) for x in numbers)
+    return fmean([(x - middle) * (x - middle) for x in numbers])  # a list: of others `fmean` counts every number

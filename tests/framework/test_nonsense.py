@@ -78,7 +78,7 @@ def test_tensors_in_two_places() -> None:
     table = torch.ones(1, 1, dtype=torch.bool)
     elsewhere: dict[str, Any] = {"mask": torch.ones(3, 3), "sinks": torch.ones(2), "blocks": BlockMask(table, 4, 4)}
     for name, given in elsewhere.items():
-        meta = BlockMask(table.to("meta"), 4, 4) if name == "blocks" else given.to("meta")
+        meta: Any = BlockMask(table.to("meta"), 4, 4) if name == "blocks" else given.to("meta")
         with pytest.raises(HeadworkError, match=rf"{name}.* is on meta and query on cpu"):
             in_torch.attention(T, T, T, **{name: meta})
     with pytest.raises(HeadworkError, match="value is on cpu and query on meta"):

@@ -146,32 +146,35 @@ def checked_window(window: tuple[int, int]) -> tuple[int, int]:
     return min(int(left), 4 * FARTHEST - 1), min(int(right), 4 * FARTHEST - 1)  # beyond every key: all of them
 
 
+def check_placed(causal: Causal, offset: object, placed: bool, size: CallSizes) -> None:
+    """Whether somebody says where the tokens stand among the keys, where that matters, and only one of them."""
+    if offset is not None and not causal and not placed:
+        raise HeadworkError(
+            "offset places the tokens among the keys for causal order, a window, alibi or relative: give one of them "
+            "too."
+        )
+    if offset is not None and isinstance(causal, str):
+        raise HeadworkError(
+            f"causal={causal!r} and offset both place the tokens: give causal=True with an offset, or no offset."
+        )
+    if offset is None and causal is True and size.tokens != size.keys:
+        raise HeadworkError(
+            f"causal=True with {size.tokens} tokens and {size.keys} keys is ambiguous: say causal='top_left' (token 0 "
+            "reads key 0) or 'bottom_right' (the last token reads the last key), or give the offset of token 0."
+        )
+
+
 def alignment(
     causal: Causal, offset: ArrayLike | None, placed: bool, size: CallSizes, lengths: Whole | None
 ) -> int | Whole:
     """The key position of token 0: one number, or one for every batch item."""
+    check_placed(causal, offset, placed, size)
     if offset is not None:
-        if not causal and not placed:
-            raise HeadworkError(
-                "offset places the tokens among the keys for causal order, a window, alibi or relative: give one of "
-                "them too."
-            )
-        if isinstance(causal, str):
-            raise HeadworkError(
-                f"causal={causal!r} and offset both place the tokens: give causal=True with an offset, or no offset."
-            )
         if isinstance(offset, Integral) and -FARTHEST <= int(offset) <= FARTHEST:
             return int(offset)
         return per_item("offset", offset, size)
     if causal == "bottom_right":
         return size.keys - size.tokens if lengths is None else lengths - size.tokens
-    if causal is True and size.tokens != size.keys:
-        raise HeadworkError(
-            f"causal=True with {size.tokens} tokens and {size.keys} keys is ambiguous: say causal='top_left' "
-            "(token 0 reads key 0) or 'bottom_right' (the last token reads the last key), or give the "
-            "offset of "
-            "token 0."
-        )
     return 0
 
 

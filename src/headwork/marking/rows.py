@@ -38,9 +38,13 @@ def read_rows(path: Path, sheet: Sheet | None) -> Iterator[Answers]:
             rows = csv.reader(_lines(file, path), strict=True)
             header = [name.strip() for name in next(rows, [])]
             read = _reader(header, path, sheet)
+            found = False
             for row in rows:
                 if any(cell.strip() for cell in row):
+                    found = True
                     yield read(row, rows.line_num)
+            if not found:
+                raise HeadworkError(f"{path} has a first line and no student below it; give what the class handed in")
     except UnicodeDecodeError:
         raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
     except csv.Error as error:

@@ -7,7 +7,7 @@ name. As in TeX letters side by side are a product, but three small ones or more
 import re
 from collections.abc import Iterator
 
-from headwork.maths import TRANSPOSED, Above, Barred, Below, Letter, Maths, Number, Ratio, RootOf, Sign, Words, row
+from headwork.maths import TRANSPOSED, Above, Barred, Below, Letter, Maths, Number, Ratio, RootOf, Row, Sign, Words, row
 
 _SPAN = re.compile(r"(?<!\\)(\$\$?)([^$\n]+?)(?<!\\)\1")
 _TOKEN = re.compile(r"\\text ?\{[^{}]*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|[a-z]{3,}|\S")
@@ -120,7 +120,9 @@ class _Tex:
         if token[0] == "\\" and name in _WRAPPERS:
             return [_word(self.argument())]
         if token[0] == "\\" and name:
-            return [] if name in _NOTHING else [Sign(_SIGNS[name]) if name in _SIGNS else Letter(_GREEK.get(name, name))]
+            if name in _NOTHING:
+                return []
+            return [Sign(_SIGNS[name]) if name in _SIGNS else Letter(_GREEK.get(name, name))]
         if token[0].isdigit():
             return [Number(token)]
         return [Letter(token) if token.isalpha() else Sign(_SIGNS.get(token, token))]
@@ -138,7 +140,6 @@ class _Tex:
 
 def _word(maths: Maths) -> Maths:
     """Letters that belong together: an upright word."""
-    items = getattr(maths, "items", (maths,))
-    if all(isinstance(item, Letter | Number) for item in items):
-        return Letter("".join(item.text for item in items))
-    return maths
+    items = maths.items if isinstance(maths, Row) else (maths,)
+    texts = [item.text for item in items if isinstance(item, Letter | Number)]
+    return Letter("".join(texts)) if len(texts) == len(items) else maths

@@ -85,7 +85,8 @@ def _numbers(sizes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_numbers(costs: Iterable[Any]) -> None:
     """A size that was not given is a symbol, and no point of a plot."""
-    left = sorted({str(symbol) for cost in costs for symbol in cost.free_symbols} - {"n"})
+    symbols = {symbol for cost in costs for symbol in getattr(cost, "free_symbols", ())}  # a plain number has none
+    left = sorted({str(symbol) for symbol in symbols} - {"n"})
     if left:
         options = " ".join(f"--{'d-model' if name == 'd' else name.replace('_', '-')} 64" for name in left)
         raise HeadworkError(f"a plot needs numbers for {' and '.join(left)}: give {options}")
@@ -97,10 +98,11 @@ def _costs(axis: Any, costs: Mapping[str, Any], title: str) -> None:
     n = sympy.Symbol("n", positive=True, integer=True)
     straight, squared = sympy.Integer(0), sympy.Integer(0)
     for cost, names in _alike(costs).items():
-        square = sympy.degree(cost, n) > 1
+        degree = int(sympy.degree(cost, n))
+        square = degree > 1
         total = cost * len(names)
         straight, squared = (straight, squared + total) if square else (straight + total, squared)
-        label = f"{', '.join(names)}{' each' if len(names) > 1 else ''} ({'n²' if square else 'n'})"
+        label = f"{', '.join(names)}{' each' if len(names) > 1 else ''} ({('fixed', 'n', 'n²')[degree]})"
         axis.loglog(TOKENS, _along(cost, n), "-" if square else "--", label=label)
     axis.loglog(TOKENS, _along(straight + squared, n), color="black", linewidth=2, label="all steps")
     crossing = _crossing(straight, squared, n)

@@ -6,7 +6,15 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from headwork.engine.arguments import FARTHEST, Causal, checked_causal, checked_scale, checked_softcap, reach
+from headwork.engine.arguments import (
+    FARTHEST,
+    Causal,
+    check_placed,
+    checked_causal,
+    checked_scale,
+    checked_softcap,
+    reach,
+)
 from headwork.engine.arrays import CallSizes, Layout, is_swapped, sizes
 from headwork.engine.block_mask import BlockMask
 from headwork.engine.head_numbers import check_fit, checked_dropout
@@ -178,14 +186,8 @@ def alignment(
     causal: Causal, offset: Numbers | None, placed: bool, size: CallSizes, lengths: Numbers | None
 ) -> int | Tensor:
     """The key position of token 0: one number, or one for every batch item."""
+    check_placed(causal, offset, placed, size)
     if offset is not None:
-        if not causal and not placed:
-            raise HeadworkError(
-                "offset places the tokens among the keys for causal order, a window, alibi or relative: give one of "
-                "them too."
-            )
-        if isinstance(causal, str):
-            raise HeadworkError(f"causal={causal!r} and offset both place the tokens: give causal=True with an offset.")
         if isinstance(offset, int) and -FARTHEST <= offset <= FARTHEST:
             return offset
         return whole("offset", offset, size.batch, -FARTHEST, FARTHEST)
@@ -193,11 +195,6 @@ def alignment(
         if lengths is None:
             return size.keys - size.tokens
         return whole("lengths", lengths, size.batch, 0, size.keys) - size.tokens
-    if causal is True and size.tokens != size.keys:
-        raise HeadworkError(
-            f"causal=True with {size.tokens} tokens and {size.keys} keys is ambiguous: say causal='top_left' (token 0 "
-            "reads key 0) or 'bottom_right' (the last token reads the last key), or give the offset of token 0."
-        )
     return 0
 
 

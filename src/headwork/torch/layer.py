@@ -7,7 +7,10 @@ from torch.nn.functional import dropout, linear, pad
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.attention import scaled_dot_product_attention
 from headwork.torch.calls import Biases, accumulator, forward_into, plain
-from headwork.torch.path import choose, needs_gradient
+from headwork.torch.path import Path, choose, needs_gradient
+from headwork.torch.report import count
+
+NESTED = Path("torch", "nested tensors")
 
 
 class MultiheadAttention(nn.MultiheadAttention):
@@ -51,6 +54,11 @@ class MultiheadAttention(nn.MultiheadAttention):
         batch; key and value alike. Weights (batch, tokens, keys), or (batch, heads, tokens, keys) if not averaged.
         """
         if query.is_nested or key.is_nested or value.is_nested:
+            plain_rows = query.layout == torch.strided and query.device.type == "cpu"
+            alone = plain_rows and query is key and key is value and attn_mask is None and key_padding_mask is None
+            if alone and self.batch_first and not (need_weights or torch.is_grad_enabled()):
+                return self.of_several_lengths(query), None
+            count("MultiheadAttention", NESTED)
             self._qkv_same_embed_dim = self.in_proj_weight is not None
             try:
                 return super().forward(
@@ -85,6 +93,14 @@ class MultiheadAttention(nn.MultiheadAttention):
         if single:
             return output[0], None if weights is None else weights[0]
         return output, weights
+
+    def of_several_lengths(self, x: Tensor) -> Tensor:
+        """The sequences that nn.TransformerEncoder makes of padded ones in evaluation, padded again."""
+        padded = x.to_padded_tensor(0.0)
+        lengths = torch.tensor([len(sequence) for sequence in x.unbind()])
+        real = torch.arange(padded.shape[1]) < lengths[:, None]
+        out, _ = self.forward(padded, padded, padded, ~real, need_weights=False)
+        return torch._nested_tensor_from_mask(out, real, mask_check=False)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor, tokens_axis: int) -> None:
         """Widths, and as many values as keys."""
