@@ -32,6 +32,8 @@ class Arrangement:
         self.rows = diagram.rows
         self.sources = diagram.sources
         self.wide = wide
+        self.roles = {row.role for row in self.rows}
+        self.inputs = [self._inputs(row) for row in range(len(self.rows))]
         self.boxes = [row for row in range(len(self.rows)) if not self._inside_another(row)]
         own = [self.rows[row].head for row in self.boxes if not self._keys_or_values(row)]
         keys = {self.rows[row].head for row in self.boxes if self._keys_or_values(row)} - {None}
@@ -41,6 +43,8 @@ class Arrangement:
         self.sharing = len(self.heads) // len(keys) if shared else 1
         self.folded: set[Head] = set()  # heads of which the projections and one box for the rest are drawn
         self.shown: list[int] = []
+        self.reach: dict[int, tuple[int, ...]] = {}  # of each box shown: its inputs among them
+        self.readers: dict[int, list[int]] = {}
 
     # What there is.
 
@@ -52,7 +56,7 @@ class Arrangement:
     def parameter(self, row: int) -> bool:
         return self.given(row) and self.rows[row].role in PARAMETERS
 
-    def inputs(self, row: int) -> tuple[int, ...]:
+    def _inputs(self, row: int) -> tuple[int, ...]:
         """What a box rests on, parameters and transposes aside."""
         if self.given(row):
             return ()
@@ -61,7 +65,7 @@ class Arrangement:
             while self.rows[source].name.transposed and not self.given(source):
                 (source,) = self.sources[source]
             if self._within_norm(source):
-                found += self.inputs(source)
+                found += self._inputs(source)
             elif not self.parameter(source):
                 found.append(source)
         return tuple(dict.fromkeys(found))
@@ -73,7 +77,7 @@ class Arrangement:
     def _within_norm(self, row: int) -> bool:
         """Whether it is a step of a layer norm, which is one box."""
         role, _, number = self.rows[row].role.rpartition("_")
-        return role in NORM and not self.given(row) and any(e.role == f"normed_{number}" for e in self.rows)
+        return role in NORM and not self.given(row) and f"normed_{number}" in self.roles
 
     def _keys_or_values(self, row: int) -> bool:
         """What several heads may share: the number of its head is then that of the keys."""
@@ -82,17 +86,17 @@ class Arrangement:
         return family(made_of) in ("k", "v") and isinstance(head, int) and not isinstance(head, KeyBlock)
 
     def _read_by_others(self, row: int) -> bool:
-        heads = {self.rows[other].head for other in self.boxes if row in self.inputs(other)}
+        heads = {self.rows[other].head for other in self.boxes if row in self.inputs[other]}
         return bool(heads - {self.rows[row].head, None})
 
-    def _reach(self, row: int) -> tuple[int, ...]:
+    def _reach(self, row: int, shown: set[int]) -> tuple[int, ...]:
         """A box's inputs, through steps that the picture leaves out."""
         found: list[int] = []
-        for source in self.inputs(row):
-            if source in self.shown:
+        for source in self.inputs[row]:
+            if source in shown:
                 found.append(source)
             elif self.rows[source].head in self.folded:
-                found += self._reach(source)
+                found += self._reach(source, shown)
         return tuple(dict.fromkeys(found))
 
     # As rows of blocks.
@@ -106,6 +110,11 @@ class Arrangement:
         )
         numbers = set(range(len(groups)))
         self.shown = [row for row in self.boxes if self._is_shown(row, kept, numbers)]
+        self.reach = {row: self._reach(row, set(self.shown)) for row in self.shown}
+        self.readers = {row: [] for row in self.shown}
+        for row, read in self.reach.items():
+            for source in read:
+                self.readers[source].append(row)
         stage = self._stages()
         rows: list[tuple[Block, ...]] = []
         for number in range(max(stage.values(), default=0) + 1):
@@ -138,7 +147,7 @@ class Arrangement:
     def _has_one_end(self, head: Head) -> bool:
         """Whether all that a head does leads to one matrix; on the way back it leads to many."""
         own = [row for row in self.boxes if self.rows[row].head == head and not self._shared(row)]
-        read = {source for row in own for source in self.inputs(row)}
+        read = {source for row in own for source in self.inputs[row]}
         return len(set(own) - read) == 1 and not isinstance(head, KeyBlock)
 
     def _shared(self, row: int) -> bool:
@@ -149,10 +158,10 @@ class Arrangement:
         stage: dict[int, int] = {}
         for row in self.shown:
             odd = self.rows[row].head is not None
-            highest = max((stage[i] for i in self._reach(row)), default=int(odd))
+            highest = max((stage[i] for i in self.reach[row]), default=int(odd))
             stage[row] = highest + (highest % 2 != odd)
         for row in self.shown:
-            readers = [stage[other] for other in self.shown if row in self._reach(other)]
+            readers = [stage[other] for other in self.readers[row]]
             if self.given(row) and readers and not self._early(row):
                 stage[row] = max(0, min(readers) - (min(readers) % 2 != stage[row] % 2))
         return stage
@@ -176,7 +185,7 @@ class Arrangement:
         made = set().union(*map(makes, cards))
         after: list[int] = []
         for row in shared:
-            if (made | set(after)) & set(self._reach(row)):
+            if (made | set(after)) & set(self.reach[row]):
                 after.append(row)
         rows_of_cards = [tuple(cards)] if self.wide else [(card,) for card in cards]
         rows = (*self._layers([r for r in shared if r not in after]), *rows_of_cards, *self._layers(after))
@@ -186,10 +195,10 @@ class Arrangement:
         """Each box below what it reads; what is given just above its first reader, inputs at the top."""
         layer: dict[int, int] = {}
         for row in rows:
-            layer[row] = 1 + max((layer[i] for i in self._reach(row) if i in layer), default=-1)
+            layer[row] = 1 + max((layer[i] for i in self.reach[row] if i in layer), default=-1)
         late = [row for row in rows if self.given(row) and not self._early(row)]
         for row in late:
-            layer[row] = min((layer[other] - 1 for other in rows if row in self._reach(other)), default=0)
+            layer[row] = min((layer[other] - 1 for other in self.readers[row] if other in layer), default=0)
         cut = {row: self._cut(row) for row in rows}
         layers: list[list[Frame]] = []
         for number in range(min(layer.values(), default=0), max(layer.values(), default=-1) + 1):
@@ -202,14 +211,14 @@ class Arrangement:
 
     def _box(self, row: int) -> Frame:
         equation = self.rows[row]
-        read = tuple(CUT + i if isinstance(equation.step.op, Split) and self._cut(i) else i for i in self._reach(row))
+        read = tuple(CUT + i if isinstance(equation.step.op, Split) and self._cut(i) else i for i in self.reach[row])
         shape = shape_maths(equation.shape)
         colour, of = self._colour(row), self._of(row)
         if self.given(row):
             label: Maths = Row((equation.name.maths, Words("  "), shape))
             look = "source" if isinstance(equation.step.op, Given | Constant) else "elsewhere"
             return Frame(row, (), label, look=look, colour=colour, of=of)
-        loose = not any(row in self._reach(other) for other in self.shown)
+        loose = not self.readers[row]
         spans = isinstance(equation.step.op, Join)
         name = (equation.name.maths, shape)
         return Frame(row, read, self._label(row), name, colour=colour, of=of, loose=loose, spans=spans)
@@ -255,7 +264,7 @@ class Arrangement:
         parts = [
             self.rows[other].name.maths
             for other in self.boxes
-            if isinstance(self.rows[other].step.op, Split) and row in self.inputs(other)
+            if isinstance(self.rows[other].step.op, Split) and row in self.inputs[other]
         ]
         if not parts:
             return None
@@ -273,7 +282,7 @@ class Arrangement:
             return parameters[0]
         if isinstance(op, Add) and parameters:
             return Row((Sign("+"), parameters[0]))
-        if isinstance(op, Divide) and all(i in self.shown for i in self.inputs(row)):
+        if isinstance(op, Divide) and all(i in self.shown for i in self.inputs[row]):
             return Row((Sign("÷"), divisor(op)))
         if isinstance(op, Softmax):
             return Letter("softmax")
