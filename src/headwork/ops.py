@@ -9,7 +9,7 @@ do, derives it from `Op` and reads with tables that have a rule for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, ClassVar, Literal
 
 from headwork.numbers.surd import Real
@@ -42,12 +42,23 @@ class Root:
     name: str
 
 
-@dataclass(frozen=True)
 class Op:
-    """An operation on so many steps. One without data of its own is no dataclass of its own either: as `Op` says,
-    it is the same as another of its class. To make a dataclass of each of them took longer than to work a sheet."""
+    """An operation on so many steps, which never changes. One without data of its own is the same as any of its class,
+    and no dataclass: to make one of each took longer than to work a sheet."""
 
     takes: ClassVar[int | None] = 1  # None for any number of them
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 @dataclass(frozen=True)

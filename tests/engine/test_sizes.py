@@ -81,6 +81,6 @@ def test_log_sum_and_weights(dtype: Any) -> None:
     assert lse.dtype == weights.dtype == sort
     assert distance(lse, exact_lse) <= 8 * eps(sort)
     assert distance(weights, exact_weights) <= 4 * eps(sort)
-    # Summed without a BLAS: that of Debian 13 on AArch64 raises the flag of a division by zero in a product of matrices.
+    # Summed without a BLAS: that of Debian 13 on AArch64 raises the flag of a division by zero in any product.
     mixed = np.einsum("hij,hjd->hid", weights, v.astype(sort))
     assert distance(mixed.astype(dtype), out) <= 4 * eps(dtype)

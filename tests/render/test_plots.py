@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -73,5 +74,10 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "a plot needs numbers for d_k and d_v: give --d-k 64 --d-v 64" in unsaid
 
 
-def test_no_window_is_opened() -> None:
-    assert "matplotlib.pyplot" not in sys.modules
+def test_no_window_is_opened(tmp_path: Path) -> None:
+    """In a process of its own: other tests load what opens windows."""
+    require("matplotlib")
+    code = "import sys; from headwork.render.plots import plot_moments; plot_moments(sys.argv[1]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.svg")], capture_output=True, text=True)
+    assert "matplotlib.figure" in done.stdout.split()
+    assert "matplotlib.pyplot" not in done.stdout.split()
