@@ -297,14 +297,20 @@ struct CachedRows {
           k_scales(group.rows_of(group.call->k_scales)), v_scales(group.rows_of(group.call->v_scales)) {}
 };
 
-// The keys [start, start + keys) of a group, 32 at most, while `after` keys follow. block.k lists the keys, and is left
-// with those that follow.
+// Some keys, 32 at most, of the group being worked or of another one.
+struct SomeKeys {
+    KeyRows rows;
+    int64_t start, count;
+};
+
+// The keys [start, start + keys) of a group, 32 at most, before those that are worked `then`, which may be none.
+// block.k lists the keys, and is left with those that follow.
 template <class T>
 void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, const CachedRows &rows, int64_t start,
-               int64_t keys, int64_t after) {
+               int64_t keys, const SomeKeys &then) {
     const hw_attention &call = *block.call;
     const auto list_next = [&] {
-        if (after) list_rows<T>(block.k, rows.k, call.k, call.d_k, block.k_copy, start + keys, least(word, after));
+        if (then.count) list_rows<T>(block.k, then.rows, call.k, call.d_k, block.k_copy, then.start, then.count);
     };
     if (!see_rows(block, start, keys)) return list_next(); // these keys and values need not come from memory
     list_rows<T>(block.v, rows.v, call.v, call.d_v, block.v_copy, start, keys);
@@ -330,7 +336,7 @@ void work_rows(RowState<T> state, RowBlock<T> &block, const Group &group, const 
         each_tile(block, [&]<int R>(int row0) { scale_rows<T, R>(block, row0, block.v_scale, keys); });
     }
     list_next();
-    const Ahead next = ahead_of(call, block.k, call.k, call.d_k, after ? least(word, after) : keys);
+    const Ahead next = ahead_of(call, block.k, call.k, call.d_k, then.count ? then.count : keys);
     with_read_type<T>(call.v, call.d_v, [&](auto stored) {
         using V = typename decltype(stored)::Type;
         if (hidden && !values_finite<T, V>(block, keys)) return mix_rows_hidden<T, V>(state.o, block, keys);

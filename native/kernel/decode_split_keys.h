@@ -69,40 +69,65 @@ template <class T> struct RowWorker {
         return from.used;
     }
 
-    void work(int64_t index) {
-        const int64_t result = index / call.parts, part = index % call.parts;
-        const int64_t chunk = result % call.chunks, kv_head = result / call.chunks % of.kv_heads;
-        const Group group(of, result / (call.chunks * of.kv_heads), kv_head);
-        T *const memory = call.parts > 1 ? call.team.state(result, part) : memory_of_state;
+    // While the last keys of an item are worked, the first of the next one come from memory.
+    void work(int64_t index, int64_t upcoming) {
+        const Item item = item_at(index, block.lane);
+        const Group &group = item.group;
+        T *const memory = call.parts > 1 ? call.team.state(item.result, item.part) : memory_of_state;
         const RowState<T> state(memory, call.d_v);
-        begin(group, chunk * max_rows, memory, state);
-        const int64_t each = ((group.span.keys + call.parts - 1) / call.parts + word - 1) / word * word;
-        int64_t first = group.span.keys, last = 0;
-        for (int r = 0; r < block.rows; ++r) {
-            if (block.lane[r].first == block.lane[r].last) continue;
-            first = least(first, block.lane[r].first);
-            last = most(last, block.lane[r].last);
-        }
-        first = most(first / word * word, part * each);
-        last = least(last, (part + 1) * each);
+        begin(item, memory, state);
         const CachedRows rows(group);
-        if (first < last) list_rows<T>(block.k, rows.k, of.k, of.d_k, block.k_copy, first, least(word, last - first));
-        for (int64_t start = first; start < last; start += word)
+        const SomeKeys after = first_keys(upcoming);
+        const int64_t last = item.last;
+        if (item.first < last)
+            list_rows<T>(block.k, rows.k, of.k, of.d_k, block.k_copy, item.first, least(word, last - item.first));
+        for (int64_t start = item.first; start < last; start += word) {
+            const int64_t next = start + word;
             work_rows<T>(state, block, group, rows, start, least(word, last - start),
-                         most<int64_t>(0, last - start - word));
+                         next < last ? SomeKeys{rows.k, next, least(word, last - next)} : after);
+        }
         if (call.parts == 1) return finish(group, state);
-        if (!call.team.last_of(result)) return;
-        const RowState<T> sum(call.team.state(result, 0), call.d_v);
+        if (!call.team.last_of(item.result)) return;
+        const RowState<T> sum(call.team.state(item.result, 0), call.d_v);
         for (int64_t other = 1; other < call.parts; ++other)
-            add(sum, RowState<T>(call.team.state(result, other), call.d_v));
+            add(sum, RowState<T>(call.team.state(item.result, other), call.d_v));
         finish(group, sum);
     }
 
   private:
-    void begin(const Group &group, int64_t lane0, T *memory, RowState<T> state) {
+    // Some rows of a group, and the keys [first, last) of it that they read.
+    struct Item {
+        Group group;
+        int64_t result, part, rows, first, last;
+    };
+
+    Item item_at(int64_t index, Lane *lanes) const {
+        const int64_t result = index / call.parts, part = index % call.parts;
+        const int64_t chunk = result % call.chunks, kv_head = result / call.chunks % of.kv_heads;
+        const Group group(of, result / (call.chunks * of.kv_heads), kv_head);
+        const int64_t rows = most<int64_t>(0, least(max_rows, group.lanes - chunk * max_rows));
+        group.lanes_from(lanes, chunk * max_rows, rows);
+        int64_t first = group.span.keys, last = 0;
+        for (int64_t r = 0; r < rows; ++r) {
+            if (lanes[r].first == lanes[r].last) continue;
+            first = least(first, lanes[r].first);
+            last = most(last, lanes[r].last);
+        }
+        const int64_t each = ((group.span.keys + call.parts - 1) / call.parts + word - 1) / word * word;
+        return {group, result, part, rows, most(first / word * word, part * each), least(last, (part + 1) * each)};
+    }
+
+    // None where the item does not exist, or where keys are copied as they are listed.
+    SomeKeys first_keys(int64_t index) const {
+        if (index >= call.team.items || !reads_whole<T>(of.k, of.d_k)) return {};
+        Lane lanes[max_rows];
+        const Item item = item_at(index, lanes);
+        return {item.group.rows_of(of.k), item.first, most<int64_t>(0, least(word, item.last - item.first))};
+    }
+
+    void begin(const Item &item, T *memory, RowState<T> state) {
         const T factor = static_cast<T>(of.scale * 1.4426950408889634074);
-        block.rows = static_cast<int>(most<int64_t>(0, least(max_rows, group.lanes - lane0)));
-        group.lanes_from(block.lane, lane0, block.rows);
+        block.rows = static_cast<int>(item.rows);
         for (int64_t i = 0; i < RowState<T>::size(call.d_v); ++i) memory[i] = 0;
         for (int64_t i = 0; i < max_rows * call.d_k; ++i) block.q[i] = 0;
         for (int r = 0; r < block.rows; ++r) {

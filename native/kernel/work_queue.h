@@ -62,7 +62,11 @@ template <class Worker, class Shared> int run_team(Shared &shared, int threads, 
             char *const memory = static_cast<char *>(scratch(worker.carve(nullptr)));
             if (!memory) return __atomic_store_n(&mine.team.failed, 1, __ATOMIC_RELAXED);
             worker.carve(memory);
-            for (int64_t item; (item = mine.team.take_item()) < mine.team.items;) worker.work(item);
+            if constexpr (requires { worker.work(0, 0); }) // to one that asks ahead for the next item
+                for (int64_t item = mine.team.take_item(), next; item < mine.team.items; item = next)
+                    next = mine.team.take_item(), worker.work(item, next);
+            else
+                for (int64_t item; (item = mine.team.take_item()) < mine.team.items;) worker.work(item);
         },
         &shared);
     return shared.team.failed;
