@@ -122,4 +122,4 @@ def test_operations_are_plain_data() -> None:
     assert ops == [Softmax(-1), Transpose(), Given((2, 2))]
     for op in ops:
         with pytest.raises(AttributeError):
-            op.axis = 0  # type: ignore[attr-defined]  # the mistake
+            op.axis = 0  # the mistake

@@ -171,6 +171,8 @@ def _op(equation: Equation) -> str:
         return f"{type(op).__name__}(parse_number({_number(op.by)}))"
     if isinstance(op, ops.Divide) and isinstance(op.by, ops.Root):
         return f'Divide(Root({op.by.of}, "{op.by.name}"))'
+    if not dataclasses.is_dataclass(op):
+        return repr(op)
     told = [f for f in dataclasses.fields(op) if getattr(op, f.name) != f.default]
     return f"{type(op).__name__}({', '.join(f'{f.name}={getattr(op, f.name)!r}' for f in told)})"
 
