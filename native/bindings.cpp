@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "decode_from_cache.h"
+#include "plain_tensors.h"
 #include "short_call.h"
 
 using namespace headwork;
@@ -42,7 +43,8 @@ hw_attention described(const View &q, const View &k, const View &v, const Given 
     call.blocks = array_of(given.blocks, heads_first, 3);
     call.block_tokens = given.block_tokens;
     call.block_keys = given.block_keys;
-    if (given.blocks.there()) check_blocks(call, given.blocks);
+    if (given.blocks.there() && !are_blocks(call, given.blocks))
+        throw nb::value_error("blocks are no table of the tokens' and keys' blocks");
     if (given.spans.there()) {
         if (!given.spans.is_table(sizeof(hw_span) / sizeof(int64_t))) throw nb::value_error("spans are no table");
         const int64_t count = given.spans.size(2);
@@ -155,10 +157,9 @@ NB_MODULE(_native, module) {
                nb::arg("spans"), nb::arg("sinks").none(), nb::arg("slopes").none(), nb::arg("table").none(),
                nb::arg("k_kind"), nb::arg("v_kind"), nb::arg("swapped"), nb::arg("left"), nb::arg("right"),
                nb::arg("scale"), nb::arg("softcap"), nb::arg("threads"));
-    module.def("short_call", &short_call, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
-               nb::arg("mask").none(), nb::arg("causal").none(), nb::arg("offset").none(), nb::arg("window").none(),
-               nb::arg("scale").none(), nb::arg("softcap").none(), nb::arg("layout").none(), nb::arg("out").none(),
-               nb::arg("return_lse").none(), nb::arg("threads").none(), nb::arg("default_threads"));
+    static PyMethodDef short_call_method = {
+        "short_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&short_call)), METH_FASTCALL, nullptr};
+    module.attr("short_call") = nb::steal(PyCFunction_New(&short_call_method, nullptr));
     module.def("plain_tensors", &plain_tensors, nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
                nb::arg("mask").none(), nb::arg("out"), nb::arg("lse").none(), nb::arg("causal"), nb::arg("grouped"),
                nb::arg("scale").none(), nb::arg("threads"));

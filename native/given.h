@@ -16,16 +16,16 @@ struct Given {
           blocks(blocks, false), block_tokens(block_tokens), block_keys(block_keys) {}
 };
 
-// The table has a row for every block of tokens and a column for every block of keys.
-inline void check_blocks(const hw_attention &call, const View &blocks) {
+// Whether the table has a row for every block of tokens and a column for every block of keys.
+inline bool are_blocks(const hw_attention &call, const View &blocks) {
     const auto count = [](int64_t all, int64_t size) { return (all + size - 1) / size; };
-    const bool sized = call.block_tokens > 0 && call.block_keys > 0;
-    if (!sized || blocks.known_type() != HW_BOOL || blocks.size(2) != count(call.tokens, call.block_tokens) ||
-        blocks.size(1) != count(call.keys, call.block_keys) || (blocks.size(3) != 1 && blocks.size(3) != call.heads))
-        throw nb::value_error("blocks are no table of the tokens' and keys' blocks");
+    if (call.block_tokens < 1 || call.block_keys < 1 || blocks.known_type() != HW_BOOL) return false;
+    bool fits = blocks.size(2) == count(call.tokens, call.block_tokens) &&
+                blocks.size(1) == count(call.keys, call.block_keys) &&
+                (blocks.size(3) == 1 || blocks.size(3) == call.heads);
     for (int i = 0; i < HW_BATCH_AXES; ++i)
-        if (blocks.size(4 + i) != 1 && blocks.size(4 + i) != call.batch[HW_BATCH_AXES - 1 - i])
-            throw nb::value_error("blocks do not fit the batch");
+        fits = fits && (blocks.size(4 + i) == 1 || blocks.size(4 + i) == call.batch[HW_BATCH_AXES - 1 - i]);
+    return fits;
 }
 
 // Spans come from tensors whose numbers nobody has seen before: none may lead out of the arrays, or two to one row.

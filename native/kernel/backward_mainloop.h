@@ -4,6 +4,7 @@
 #define HEADWORK_KERNEL_BACKWARD_MAINLOOP_H
 
 #include "backward_softmax.h"
+#include "prefetch.h"
 
 namespace headwork::HW_CPU {
 
@@ -56,7 +57,8 @@ template <class T> struct BackwardWorker {
         return from.used;
     }
 
-    void work(int64_t index) {
+    // While an item is worked, what the next one reads comes from farther away.
+    void work(int64_t index, int64_t upcoming) {
         const int64_t parts = shared.team.parts, part = index % parts, result = index / parts;
         const int64_t item = result / call.kv_heads, kv_head = result % call.kv_heads;
         constexpr T ln2 = static_cast<T>(0.69314718055994530942);
@@ -70,6 +72,7 @@ template <class T> struct BackwardWorker {
         const KeyBlocks<T> blocks(group.span.keys);
         for (int64_t block = part; block < blocks.count; block += parts) {
             keys.read(call, group, blocks.start(block), blocks.start(block + 1));
+            if (block + parts >= blocks.count && upcoming < shared.team.items) ask_for(upcoming);
             work_block();
             const int64_t key = group.span.key0 + keys.start;
             write(of.dk, place(of.dk, at, kv_head, key), dk, d_k, call.d_k, keys.count,
@@ -78,6 +81,27 @@ template <class T> struct BackwardWorker {
         }
         if (parts > 1 && !shared.team.last_of(result)) return;
         finish_queries(group, at, result);
+    }
+
+    void ask_for(int64_t index) const {
+        const int64_t result = index / shared.team.parts, item = result / call.kv_heads;
+        const Group group(call, item, result % call.kv_heads);
+        int64_t at[HW_BATCH_AXES];
+        batch_place(call, item, at);
+        const int64_t rows = least(group.span.tokens, tile_rows);
+        for (int64_t head = 0; head < group.heads && head * rows < tile_rows; ++head) {
+            const auto first = [&](const hw_array &array) {
+                return place(array, at, group.head0 + head, group.span.token0);
+            };
+            ask_for_rows(call.q, first(call.q), call.d_k, rows);
+            ask_for_rows(of.dout, first(of.dout), call.d_v, rows);
+            ask_for_rows(call.out, first(call.out), call.d_v, rows);
+        }
+        const KeyBlocks<T> blocks(group.span.keys);
+        const int64_t key0 = blocks.count ? blocks.start(index % shared.team.parts) : 0;
+        const int64_t count = least(group.span.keys - key0, tile_keys);
+        ask_for_rows(call.k, group.k + key0 * call.k.row, call.d_k, count);
+        ask_for_rows(call.v, group.v + key0 * call.v.row, call.d_v, count);
     }
 
     void work_block() {
@@ -138,6 +162,15 @@ template <class T> struct BackwardWorker {
     void write(const hw_array &array, char *to, const T *rows, int64_t d, int64_t width, int64_t count,
                T factor) const {
         if (!array.data) return;
+        if (whole_rows<T>(array, width)) {
+            for (int64_t j = 0; j < count; ++j, to += array.row, rows += d)
+                for (int64_t c = 0; c < width; c += W<T>) {
+                    T *const here = reinterpret_cast<T *>(to) + c;
+                    const Vec<T> times = load<T>(rows + c) * factor;
+                    store<T>(here, of.adds ? load<T>(here) + times : times);
+                }
+            return;
+        }
         with_type<T>(array.type, [&](auto stored) {
             using S = typename decltype(stored)::Type;
             for (int64_t j = 0; j < count; ++j, to += array.row, rows += d)

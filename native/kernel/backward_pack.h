@@ -57,7 +57,10 @@ template <class T> struct Queries {
         every = true;
         const Dropout<T> dropout(call);
         const bool distances = has_distances(call);
-        Vec<T> zeros{}; // until something that is not finite makes them NaN
+        const bool q_whole = whole_rows<T>(call.q, call.d_k), dout_whole = whole_rows<T>(of.dout, call.d_v);
+        const bool out_whole = whole_rows<T>(call.out, call.d_v), slopes = !of.delta.data;
+        // Until something that is not finite makes them NaN; two, as a sum waits for the one before it.
+        Vec<T> zeros{}, more_zeros{};
         const int64_t tokens = most<int64_t>(1, group.span.tokens);
         int64_t head = from / tokens, token = from % tokens - 1;
         for (int64_t r = 0; r < rows; ++r) {
@@ -66,24 +69,27 @@ template <class T> struct Queries {
             if (dropout.on) key[r] = dropout.key(group.item, here.head, token);
             if (distances) lane[r] = here;
             const int64_t row = group.span.token0 + token;
-            T *const dout_row = dout + r * d_v;
-            read_padded(q + r * d_k, call.q, here.q, call.d_k);
+            T *const q_row = q + r * d_k, *const dout_row = dout + r * d_v;
+            const T *const q_from = row_of(q_whole, q_row, call.q, here.q, call.d_k);
             // Scaled here and not in the keys, as in the forward pass: the same scores to the last bit.
             for (int64_t c = 0; c < d_k; c += W<T>) {
-                const Vec<T> scaled = load<T>(q + r * d_k + c) * factor;
-                store<T>(q + r * d_k + c, scaled);
+                const Vec<T> scaled = load<T>(q_from + c) * factor;
+                store<T>(q_row + c, scaled);
                 zeros += scaled * T(0);
             }
-            read_padded(dout_row, of.dout, Group::place(of.dout, dout_at, group.head0 + head, row), call.d_v);
-            for (int64_t c = 0; c < d_v; c += W<T>) zeros += load<T>(dout_row + c) * T(0);
-            if (of.delta.data) {
-                __builtin_memcpy(&delta[r], Group::place(of.delta, delta_at, group.head0 + head, row), sizeof *delta);
-            } else {
-                read_padded(out, call.out, here.out, call.d_v);
-                Vec<T> sum{};
-                for (int64_t c = 0; c < d_v; c += W<T>) sum += load<T>(out + c) * load<T>(dout_row + c);
-                delta[r] = total<T>(sum);
+            const char *const dout_at_row = Group::place(of.dout, dout_at, group.head0 + head, row);
+            const T *const dout_from = row_of(dout_whole, dout_row, of.dout, dout_at_row, call.d_v);
+            const T *const out_from = slopes ? row_of(out_whole, out, call.out, here.out, call.d_v) : dout_from;
+            Vec<T> sum{};
+            for (int64_t c = 0; c < d_v; c += W<T>) {
+                const Vec<T> upward = load<T>(dout_from + c);
+                store<T>(dout_row + c, upward);
+                more_zeros += upward * T(0);
+                sum += load<T>(out_from + c) * upward;
             }
+            delta[r] = total<T>(sum);
+            if (!slopes)
+                __builtin_memcpy(&delta[r], Group::place(of.delta, delta_at, group.head0 + head, row), sizeof *delta);
             T dlse = 0;
             if (of.dlse.data)
                 __builtin_memcpy(&dlse, Group::place(of.dlse, dlse_at, group.head0 + head, row), sizeof dlse);
@@ -99,6 +105,7 @@ template <class T> struct Queries {
             blocks[r] = here.blocks;
             every = every && here.first == 0 && here.last == group.span.keys;
         }
+        zeros += more_zeros;
         finite = !any<T>(zeros != zeros);
         const int64_t past = row_step;
         for (int64_t i = 0; i < past * d_k; i += W<T>) store<T>(q + rows * d_k + i, Vec<T>{});
@@ -110,6 +117,13 @@ template <class T> struct Queries {
     }
 
   private:
+    // A row in whole vectors: where it lies, or a copy.
+    static const T *row_of(bool whole, T *room, const hw_array &array, const char *from, int64_t width) {
+        if (whole) return reinterpret_cast<const T *>(from);
+        read_padded(room, array, from, width);
+        return room;
+    }
+
     // The log-sum-exp of such a row is the mask's number, without a trace of how many keys share it: they are counted.
     void see_deep(const Group &group, const Lane &here, int64_t r) {
         if (!is_biased(*group.call)) return;
@@ -129,18 +143,18 @@ template <class T> struct Queries {
 };
 
 template <class T> struct Keys {
-    T *k;                   // rows, for the gradient of the queries
+    const T *k;             // rows, for the gradient of the queries: where they lie, or the copy
     T *k_turned, *v_turned; // d × keys for every so many vectors of keys as are worked at once
-    T *rows;                // scratch
+    T *k_copy, *v_copy;     // of rows that are no whole vectors side by side
     int64_t start, count, padded;
     bool finite;
 
     void carve(Carve &from, const hw_attention &call) {
         const int64_t d_k = rounded(call.d_k, W<T>), d_v = rounded(call.d_v, W<T>);
-        k = from.take<T>(tile_keys * d_k);
+        k_copy = from.take<T>(tile_keys * d_k);
+        v_copy = from.take<T>(tile_keys * d_v);
         k_turned = from.take<T>(tile_keys * d_k);
         v_turned = from.take<T>(tile_keys * d_v);
-        rows = from.take<T>(tile_keys * d_v);
     }
 
     void read(const hw_attention &call, const Group &group, int64_t first, int64_t last) {
@@ -148,17 +162,20 @@ template <class T> struct Keys {
         start = first;
         count = least(last, group.span.keys) - first;
         padded = rounded(count, key_step<T>);
-        fill(k, call.k, group.k, call.d_k, d_k);
-        fill(rows, call.v, group.v, call.d_v, d_v);
+        k = rows_of(k_copy, call.k, group.k, call.d_k, d_k);
         finite = all_finite(k, count * d_k);
         turn(k_turned, k, d_k);
-        turn(v_turned, rows, d_v);
+        turn(v_turned, rows_of(v_copy, call.v, group.v, call.d_v, d_v), d_v);
     }
 
   private:
-    void fill(T *to, const hw_array &array, const char *base, int64_t width, int64_t d) const {
-        for (int64_t j = 0; j < count; ++j) read_padded(to + j * d, array, base + (start + j) * array.row, width);
-        for (int64_t i = count * d; i < padded * d; i += W<T>) store<T>(to + i, Vec<T>{});
+    const T *rows_of(T *room, const hw_array &array, const char *base, int64_t width, int64_t d) const {
+        const char *const from = base + start * array.row;
+        const bool side_by_side = array.row == d * static_cast<int64_t>(sizeof(T)); // others meet in the cache
+        if (side_by_side && count == padded && whole_rows<T>(array, width)) return reinterpret_cast<const T *>(from);
+        for (int64_t j = 0; j < count; ++j) read_padded(room + j * d, array, from + j * array.row, width);
+        for (int64_t i = count * d; i < padded * d; i += W<T>) store<T>(room + i, Vec<T>{});
+        return room;
     }
 
     void turn(T *to, const T *from, int64_t d) const {

@@ -203,6 +203,10 @@ template <class T, class Body> HW_INLINE void with_cached_type(hw_type type, Bod
 
 HW_INLINE bool is_eight_bit(hw_type type) { return type > HW_BOOL; }
 
+HW_INLINE int64_t bytes_of(hw_type type) {
+    return is_eight_bit(type) ? 1 : type == HW_FLOAT64 ? 8 : type == HW_FLOAT32 ? 4 : 2;
+}
+
 // A log-sum-exp is kept in T, or finer: scores in the hundreds leave few digits of it in a float.
 template <class T> HW_INLINE void write_lse(const hw_array &array, char *to, typename Shape<T>::Wider lse) {
     const double fine = static_cast<double>(lse);
@@ -252,6 +256,23 @@ template <class T> void read_padded(T *padded, const hw_array &array, const char
 template <class T> void write_padded(const hw_array &array, char *to, const T *padded, int64_t count) {
     with_type<T>(array.type,
                  [&](auto stored) { write_row<T, typename decltype(stored)::Type>(to, array.column, padded, count); });
+}
+
+// May the micro-kernels read this array where it lies?
+template <class T> bool direct(const hw_array &array) {
+    constexpr hw_type type = sizeof(T) == 4 ? HW_FLOAT32 : HW_FLOAT64;
+    constexpr int64_t far = 4096; // rows this far apart fall on the same cache sets: a copy pays
+    const int64_t size = sizeof(T), row = array.row < 0 ? -array.row : array.row;
+    const bool aligned =
+        reinterpret_cast<uintptr_t>(array.data) % size == 0 && row % size == 0 && array.head % size == 0;
+    bool batch = true;
+    for (int64_t stride : array.batch) batch = batch && stride % size == 0;
+    return array.type == type && array.column == size && aligned && batch && row < far;
+}
+
+// The same for rows of so many numbers, which whole vectors read and write.
+template <class T> bool whole_rows(const hw_array &array, int64_t width) {
+    return width % W<T> == 0 && direct<T>(array);
 }
 
 } // namespace headwork::HW_CPU

@@ -239,10 +239,6 @@ template <class T, class Body> HW_INLINE void each_tile(const RowBlock<T> &block
     }
 }
 
-HW_INLINE int64_t bytes_of(hw_type type) {
-    return is_eight_bit(type) ? 1 : type == HW_FLOAT64 ? 8 : type == HW_FLOAT32 ? 4 : 2;
-}
-
 // Whether rows can be read where they lie: as whole vectors.
 template <class T> bool reads_whole(const hw_array &array, int64_t width) {
     return array.column == bytes_of(array.type) && width % W<T> == 0;

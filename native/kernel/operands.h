@@ -34,18 +34,6 @@ template <class T, class S> void pack_queries(Panel<T> &panel, const hw_attentio
     }
 }
 
-// May the micro-kernels read this array where it lies?
-template <class T> bool direct(const hw_array &array) {
-    constexpr hw_type type = sizeof(T) == 4 ? HW_FLOAT32 : HW_FLOAT64;
-    constexpr int64_t far = 4096; // rows this far apart fall on the same cache sets: a copy pays
-    const int64_t size = sizeof(T), row = array.row < 0 ? -array.row : array.row;
-    const bool aligned =
-        reinterpret_cast<uintptr_t>(array.data) % size == 0 && row % size == 0 && array.head % size == 0;
-    bool batch = true;
-    for (int64_t stride : array.batch) batch = batch && stride % size == 0;
-    return array.type == type && array.column == size && aligned && batch && row < far;
-}
-
 template <class T> struct Operands {
     const hw_attention &of;
     bool k_direct = direct<T>(of.k), v_direct = direct<T>(of.v);

@@ -2,7 +2,7 @@
 #ifndef HEADWORK_KERNEL_PREFETCH_H
 #define HEADWORK_KERNEL_PREFETCH_H
 
-#include "simd.h"
+#include "convert.h"
 
 namespace headwork::HW_CPU {
 
@@ -41,6 +41,15 @@ struct Ahead {
         next = end_of_row - length;
     }
 };
+
+// Rows that the next item reads first, for the second-level cache. Short heads are over before a hardware prefetcher
+// has seen where they go on.
+inline void ask_for_rows(const hw_array &array, const char *from, int64_t width, int64_t count) {
+    const int64_t bytes = width * bytes_of(array.type);
+    if (!from || array.column != bytes_of(array.type)) return;
+    for (int64_t r = 0; r < count; ++r)
+        for (int64_t byte = 0; byte < bytes; byte += Ahead::line) __builtin_prefetch(from + r * array.row + byte, 0, 2);
+}
 
 } // namespace headwork::HW_CPU
 #endif

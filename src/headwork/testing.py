@@ -12,13 +12,7 @@ from typing import Any
 from headwork.inspecting.inspect import Inspection, inspect
 
 # Corners on which everybody agrees; what a token without keys gives, and float16, are matters of taste.
-REQUIRED = (
-    "large scores",
-    "more keys than tokens",
-    "d_v is not d_k",
-    "non-contiguous input",
-    "inputs left alone",
-)
+REQUIRED = ("large scores", "more keys than tokens", "d_v is not d_k", "non-contiguous input", "inputs left alone")
 
 
 def assert_attention(

@@ -27,15 +27,18 @@ except ImportError as error:
         f"headwork.transformers needs transformers 5 or newer ({error}): {how_to_install('transformers')}"
     ) from None
 
-from headwork.torch.calls import Biases, What, accumulator, forward_into, plain
+from headwork.engine.backend import kernel
+from headwork.torch.calls import Biases, What, accumulator, forward_into, plain, threads
 from headwork.torch.formula import places, worked_with_weights
-from headwork.torch.path import Path, needs_gradient, where
-from headwork.torch.report import count
+from headwork.torch.path import Path, is_memory, needs_gradient, quiet, where
+from headwork.torch.report import count, listening
 from headwork.torch.ways import fresh_seed, run
 
 NAME = "headwork"
 SIGN = 0x6865616477  # stands at the end of every row that `mask` writes, and nothing else would
 COLUMNS = 9  # a span of the kernel (6), the window (2), the sign
+BEYOND_ROWS = frozenset({"position_bias", "softcap", "s_aux", "cache"})  # asked beside our rows
+AT_ONCE = Path("kernel", "without gradients")
 
 Window = tuple[int, int]  # how many keys before and after its own position a token reads, −1 for all
 
@@ -145,15 +148,14 @@ def run_of_keys(given: Tensor | None, batch: int, keys: int, offset: int) -> tup
     if given.dim() != 2 or not given.is_cpu:
         return None
     padded = masking_utils.prepare_padding_mask(given, keys, offset)
-    real = padded[:, offset : offset + keys].to(torch.bool)
+    real = (padded[:, offset : offset + keys] != 0).numpy()  # a step of decoding asks this, and NumPy is shorter there
     if real.shape[0] not in (1, batch) or real.shape[1] != keys:
         return None
     amount = real.sum(-1)
-    first = real.to(torch.uint8).argmax(-1) if keys else torch.zeros_like(amount)
-    end = first + amount
-    place = torch.arange(keys)
-    together = (place >= first[:, None]) & (place < end[:, None])
-    return (first.tolist(), end.tolist()) if bool((together == real).all()) else None
+    first = real.argmax(-1) if keys else amount
+    ends = keys - real[:, ::-1].argmax(-1) if keys else amount
+    together = (ends - first == amount) | (amount == 0)
+    return (first.tolist(), (first + amount).tolist()) if together.all() else None
 
 
 class Reading:
@@ -252,12 +254,15 @@ def attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **given: Any
 ) -> tuple[Tensor, Tensor | None]:
     """(output (batch, tokens, heads, d_v), weights or None), as transformers calls every attention."""
+    output = at_once(query, key, value, attention_mask, given)
+    if output is not None:
+        return output, None
     path, reading, biases, what = asked(module, query, key, value, attention_mask, **given)
     if path.way == "torch" and can_be_handed_on(given):
         if reading.spans is not None:
             attention_mask = reading.written_out(what, query, key.shape[2])
             given |= {"is_causal": False, "position_bias": None}
-        return handed_on(path.reason, module, query, key, value, attention_mask, given)
+        return handed_on(path.reason, module, query, key, value, attention_mask, **given)
     if what.dropout:
         what = what._replace(seed=fresh_seed())
     count(NAME, path)
@@ -267,6 +272,33 @@ def attention(
     else:
         out = run(path.way, query, key, value, biases, what)[0]
     return out.transpose(1, 2).contiguous(), weights
+
+
+def at_once(
+    query: Tensor, key: Tensor, value: Tensor, given_mask: Tensor | None, given: dict[str, Any]
+) -> Tensor | None:
+    """The output where our rows are all there is to obey and nobody looks on, as in most steps of decoding: they should
+    not pay for the other questions. None where those are to be asked.
+    """
+    rows: MaskRows | None = getattr(given_mask, NAME, None)
+    if given_mask is None or rows is None or not BEYOND_ROWS.isdisjoint(given):
+        return None
+    if given_mask._version != rows.version or given.get("dropout") or given.get("output_attentions"):
+        return None
+    fits = rows.tokens == query.shape[2] and rows.end <= key.shape[2] and query.shape[3] == value.shape[3] != 0
+    tensors = (query, key, value)
+    if not fits or not quiet(*tensors, None) or needs_gradient(*tensors) or not all(map(is_memory, tensors)):
+        return None
+    scale: float | None = given.get("scaling")
+    factor = query.shape[3] ** -0.5 if scale is None else float(scale)
+    out = torch.empty_like(query)
+    if kernel is None or not out.numel():
+        return None
+    nothing, numbers = (None, None, None), (False, 0, *rows.window, factor, 0.0, 0.0, 0, threads())
+    kernel.forward(*tensors, None, out, None, None, rows.spans, *nothing, *numbers)
+    if listening:
+        count(NAME, AT_ONCE)
+    return out.transpose(1, 2).contiguous()
 
 
 def with_weights(
@@ -290,21 +322,13 @@ def can_be_handed_on(given: dict[str, Any]) -> bool:
 said: set[str] = set()
 
 
-def handed_on(
-    reason: str,
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    given: dict[str, Any],
-) -> tuple[Tensor, Tensor | None]:
+def handed_on(reason: str, /, *call: Any, **given: Any) -> tuple[Tensor, Tensor | None]:
     """To transformers' own `sdpa`, which is said once for every reason."""
     if reason not in said:
         said.add(reason)
         warnings.warn(f'attn_implementation="headwork" hands calls on to sdpa: {reason}.', stacklevel=3)
     count(NAME, Path("torch", reason))
-    found: tuple[Tensor, Tensor | None] = sdpa_attention_forward(module, query, key, value, attention_mask, **given)
+    found: tuple[Tensor, Tensor | None] = sdpa_attention_forward(*call, **given)
     return found
 
 

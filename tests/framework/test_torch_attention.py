@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
 from headwork.errors import HeadworkError
-from headwork.torch import explain, functions, scaled_dot_product_attention
+from headwork.torch import explain, functions, report, scaled_dot_product_attention
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 # Shapes of q, k, v and what else is asked.
@@ -110,6 +110,27 @@ def test_errors_are_torchs(name: str) -> None:
     assert str(ours.value) == str(theirs.value)
 
 
+@pytest.mark.parametrize("sizes", [(0, 7, 8, 8), (5, 0, 8, 8), (0, 0, 8, 8), (0, 7, 8, 4), (5, 0, 8, 4), (5, 7, 0, 8)])
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("options", [{}, {"attn_mask": True}, {"dropout_p": 0.5}, {"is_causal": True}])
+def test_explain_tells_what_runs_where_there_is_little_to_work_out(
+    sizes: tuple[int, ...], recorded: bool, options: dict[str, Any]
+) -> None:
+    """Without tokens, without keys or with rows of no numbers; torch's own result and gradients, too."""
+    tokens, keys, d_k, d_v = sizes
+    q, k, v = tensors((2, 3, tokens, d_k), (2, 3, keys, d_k), (2, 3, keys, d_v), grad=recorded)
+    given = options | ({"attn_mask": torch.ones(tokens, keys) > 0} if "attn_mask" in options else {})
+    told = explain(q, k, v, **given)
+    with report() as ran:
+        found = scaled_dot_product_attention(q, k, v, **given)
+    assert [(one.way, one.reason) for one in ran.calls] == [(told.way, told.reason)]
+    if not given.get("dropout_p"):
+        torch.testing.assert_close(found, torchs_own(q, k, v, **given))
+    if recorded:
+        found.sum().backward()
+        assert all(x.grad is not None and x.grad.shape == x.shape for x in (q, k, v))
+
+
 def test_explain_names_the_way_and_the_reason() -> None:
     q, k, v = tensors(*[(2, 4, 5, 8)] * 3)
     assert str(explain(q, k, v)) == "kernel: without gradients"
@@ -187,7 +208,7 @@ def test_tensors_without_memory() -> None:
     assert not slopes[0].any()
 
 
-@pytest.mark.parametrize("shapes", [[(2, 5, 0)] * 3, [(2, 5, 0), (2, 5, 0), (2, 5, 4)], [(2, 0, 8)] * 3])
+@pytest.mark.parametrize("shapes", [[(2, 5, 0)] * 3, [(2, 5, 0), (2, 5, 0), (2, 5, 4)], [(0, 5, 8)] * 3])
 def test_empty_axes_are_torchs(shapes: list[tuple[int, ...]]) -> None:
     q, k, v = tensors(*shapes)
     assert explain(q, k, v).way == "torch"

@@ -187,6 +187,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "whole numbers": ({"alibi": torch.ones(4, dtype=torch.int64)}, "alibi holds torch.int64"),
     "an even table": ({"relative": torch.ones(4, 6)}, "an odd number"),
     "too long": ({"lengths": [5, 6]}, "lengths runs from 5 to 6"),
+    "beyond 64 bits": ({"lengths": 10**30}, "a number has more than 64 bits"),
     "a start before the first": ({"starts": -1}, "starts runs from -1"),
     "a fraction": ({"starts": torch.tensor(0.5)}, "starts holds torch.float32"),
     "one for nobody": ({"lengths": [1, 2, 3]}, "the batch is (2,)"),

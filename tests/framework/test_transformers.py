@@ -211,3 +211,32 @@ def test_a_mask_changed_where_it_lies_is_read_again() -> None:
     out, _ = ours.attention(nn.Module(), x, x, x, rows)
     assert not out[0, :3].any()
     assert out[0, 3:].all()
+
+
+def test_a_step_of_decoding_asks_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of ours and no gradient: the same output as the long way gives, counted, and nothing else is asked."""
+    q, k, v = torch.randn(2, 4, 1, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
+    real = torch.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1]])
+    rows = ours.mask(2, 1, 6, q_offset=5, attention_mask=real)
+    expected, _ = ours.attention(nn.Module(), q, k, v, rows, scaling=0.3, softcap=None, position_bias=None)
+    monkeypatch.setattr(ours, "asked", None)
+    with report() as ran:
+        found, weights = ours.attention(nn.Module(), q, k, v, rows, scaling=0.3, dropout=0.0)
+    assert torch.equal(found, expected)
+    assert weights is None
+    assert [str(one) for one in ran.calls] == ["headwork, kernel: without gradients"]
+
+
+@pytest.mark.parametrize(
+    ("real", "found"),
+    [
+        ([[0, 0, 1, 1], [1, 1, 0, 0]], ([2, 0], [4, 2])),
+        ([[0, 0, 0, 0], [1, 1, 1, 1]], ([0, 0], [0, 4])),
+        ([[0, 1, 1, 0]], ([1], [3])),
+        ([[1, 0, 1, 1]], None),
+        ([[0, 1, 0, 1], [1, 1, 1, 1]], None),
+    ],
+)
+def test_real_keys_that_lie_together(real: list[list[int]], found: tuple[list[int], list[int]] | None) -> None:
+    for dtype in (torch.int64, torch.bool, torch.float32):
+        assert ours.run_of_keys(torch.tensor(real).to(dtype), len(real), 4, 0) == found

@@ -106,23 +106,10 @@ def decode(
     2 float8_e4m3fn, 3 float8_e5m2; otherwise it is 0. Block table and spans are int64.
     """
 
-def short_call(
-    q: object,
-    k: object,
-    v: object,
-    mask: object,
-    causal: object,
-    offset: object,
-    window: object,
-    scale: object,
-    softcap: object,
-    layout: object,
-    out: object,
-    return_lse: object,
-    threads: object,
-    default_threads: int,
-) -> _Array | tuple[_Array, _Array] | None:
-    """`attention` for three arrays of one type and rank that fit; None where anything needs a closer look."""
+def short_call(*told: object) -> _Array | tuple[_Array, _Array] | None:
+    """`attention` for three arrays of one type and rank that fit, told all of its arguments in their order and how many
+    threads there are; None where anything needs a closer look.
+    """
 
 def plain_tensors(
     q: object,

@@ -1,9 +1,9 @@
 """What a caller may ask of `attention`: every rule, checked once, and the call that passes them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite, prod, sqrt
 from numbers import Integral, Real
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,26 +31,31 @@ Whole = NDArray[np.int64]
 FARTHEST = 2**60  # positions and what is added to them stay within 64 bits
 
 
-class Options(TypedDict, total=False):
+class SharedOptions(TypedDict, total=False):
+    """What every kind of call may be told."""
+
+    window: tuple[int, int] | None
+    scale: float | None
+    softcap: float | None
+    sinks: ArrayLike | None
+    alibi: ArrayLike | None
+    relative: ArrayLike | None
+    threads: int | None
+    out: Array | None
+
+
+class Options(SharedOptions, total=False):
     """What `attention` may be told besides what to return, for the type checker; a test holds it to the signature."""
 
     mask: ArrayLike | None
     blocks: BlockMask | None
     causal: Causal
     offset: ArrayLike | None
-    window: tuple[int, int] | None
-    scale: float | None
-    softcap: float | None
     lengths: ArrayLike | None
     starts: ArrayLike | None
-    sinks: ArrayLike | None
-    alibi: ArrayLike | None
-    relative: ArrayLike | None
     dropout: float
     seed: int | None
     layout: Layout
-    threads: int | None
-    out: Array | None
 
 
 @dataclass(slots=True)
@@ -65,19 +70,19 @@ class Call:
     q: Array
     k: Array
     v: Array
-    mask: Array | None
     out: Array
-    lse: Array | None
-    weights: Array | None
-    spans: Whole | None
     swapped: bool
-    offset: int
     left: int
     right: int
     scale: float
     softcap: float
     threads: int
-    heads: HeadNumbers = field(default_factory=HeadNumbers)
+    heads: HeadNumbers
+    mask: Array | None = None
+    lse: Array | None = None
+    weights: Array | None = None
+    spans: Whole | None = None
+    offset: int = 0
     dropout: float = 0.0
     seed: int = 0
     blocks: Array | None = None  # a table, and the sizes of a block
@@ -92,7 +97,8 @@ class Call:
 def per_item(name: str, given: ArrayLike, size: CallSizes) -> Whole:
     """One whole number for every batch item."""
     array = unmasked(name, given)
-    if array.dtype.kind not in "iu":
+    long = array.dtype.kind == "O" and all(isinstance(number, int) for number in array.flat)  # beyond 64 bits
+    if array.dtype.kind not in "iu" and not long:
         raise HeadworkError(f"{name} holds {array.dtype}. Give whole numbers.")
     if array.size and max(-int(array.min()), int(array.max())) > FARTHEST:
         raise HeadworkError(f"{name} runs from {array.min()} to {array.max()}: that is farther than any key can be.")
@@ -139,9 +145,8 @@ def checked_window(window: tuple[int, int]) -> tuple[int, int]:
         left = right = -2
     if not (isinstance(left, Integral) and isinstance(right, Integral) and left >= -1 and right >= -1):
         raise HeadworkError(
-            f"window is {window!r}. Give (left, right), how many keys before and after its own a token "
-            f"reads, "
-            "−1 for all."
+            f"window is {window!r}. Give (left, right), how many keys before and after its own a token reads, −1 for "
+            "all."
         )
     return min(int(left), 4 * FARTHEST - 1), min(int(right), 4 * FARTHEST - 1)  # beyond every key: all of them
 
@@ -230,66 +235,54 @@ def checked_threads(threads: int | None) -> int:
     return min(int(threads), MOST_THREADS)
 
 
-def checked(
-    q: ArrayLike,
-    k: ArrayLike,
-    v: ArrayLike,
-    *,
-    mask: ArrayLike | None,
+def call_of(
+    q: Array,
+    k: Array,
+    v: Array,
+    size: CallSizes,
+    swapped: bool,
     causal: Causal,
-    offset: ArrayLike | None,
-    window: tuple[int, int] | None,
-    scale: float | None,
-    softcap: float | None,
-    lengths: ArrayLike | None,
-    starts: ArrayLike | None,
-    sinks: ArrayLike | None,
-    alibi: ArrayLike | None,
-    relative: ArrayLike | None,
-    dropout: float,
-    seed: int | None,
-    layout: Layout,
-    return_lse: bool,
-    return_weights: bool,
-    threads: int | None,
-    out: Array | None,
-    blocks: BlockMask | None = None,
+    mask: Array | None,
+    lse: bool,
+    told: SharedOptions,
 ) -> Call:
-    """The call to work out, or the error that says what to mend: nothing is computed before all is
-    checked.
-    """
-    q, k, v = floats("q", q), floats("k", k), floats("v", v)
-    same_precision(q, k, v)
-    swapped, causal = is_swapped(layout), checked_causal(causal)
-    size = sizes(q, k, v, swapped)
-    allowed = None if mask is None else checked_mask(mask, size)
-    left, right = reach(causal, window)
-    real = None if lengths is None else checked_places("lengths", lengths, size)
-    begin = None if starts is None else checked_places("starts", starts, size)
-    heads = checked_heads(q, size, sinks, alibi, relative)
-    placed = window is not None or heads.distances
-    rows, shift = spans(size, real, begin, alignment(causal, offset, placed, size, real))
-    share, drawn = checked_dropout(dropout, seed)
+    """A call with what every kind of call may be told. It reads all keys until its spans say otherwise."""
+    left, right = reach(causal, told.get("window"))
     return Call(
         q=q,
         k=k,
         v=v,
-        mask=allowed,
-        out=checked_out(out, size.out(swapped), q.dtype, q=q, k=k, v=v, mask=allowed),
-        lse=np.empty(size.rows, accumulator(q)) if return_lse else None,
-        weights=np.empty((*size.rows, size.keys), accumulator(q)) if return_weights else None,
-        spans=rows,
+        mask=mask,
+        heads=checked_heads(q, size, told.get("sinks"), told.get("alibi"), told.get("relative")),
+        out=checked_out(told.get("out"), size.out(swapped), q.dtype, q=q, k=k, v=v, mask=mask),
+        lse=np.empty(size.rows, accumulator(q)) if lse else None,
         swapped=swapped,
-        offset=shift,
         left=left,
         right=right,
-        scale=checked_scale(scale, size.d_k),
-        softcap=checked_softcap(softcap),
-        threads=checked_threads(threads),
-        heads=heads,
-        dropout=share,
-        seed=drawn,
-        blocks=checked_blocks(blocks, size),
-        block_tokens=0 if blocks is None else blocks.tokens,
-        block_keys=0 if blocks is None else blocks.keys,
+        scale=checked_scale(told.get("scale"), size.d_k),
+        softcap=checked_softcap(told.get("softcap")),
+        threads=checked_threads(told.get("threads")),
     )
+
+
+def checked(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, *, return_lse: bool, return_weights: bool, **options: Unpack[Options]
+) -> Call:
+    """The call to work out, or the error that says what to mend: nothing is computed before all is checked."""
+    q, k, v = floats("q", q), floats("k", k), floats("v", v)
+    same_precision(q, k, v)
+    swapped, causal = is_swapped(options["layout"]), checked_causal(options["causal"])
+    size = sizes(q, k, v, swapped)
+    mask = None if (given := options.get("mask")) is None else checked_mask(given, size)
+    lengths = None if (given := options.get("lengths")) is None else checked_places("lengths", given, size)
+    starts = None if (given := options.get("starts")) is None else checked_places("starts", given, size)
+    call = call_of(q, k, v, size, swapped, causal, mask, return_lse, options)
+    placed = options.get("window") is not None or call.heads.distances
+    shift = alignment(causal, options.get("offset"), placed, size, lengths)
+    call.spans, call.offset = spans(size, lengths, starts, shift)
+    call.dropout, call.seed = checked_dropout(options.get("dropout", 0.0), options.get("seed"))
+    if return_weights:
+        call.weights = np.empty((*size.rows, size.keys), accumulator(q))
+    if (blocks := options.get("blocks")) is not None:
+        call.blocks, call.block_tokens, call.block_keys = checked_blocks(blocks, size), blocks.tokens, blocks.keys
+    return call

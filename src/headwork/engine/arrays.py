@@ -44,9 +44,7 @@ class CallSizes:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """One of the four; bfloat16 is known by its name, so that the package that defines it need not be
-    there.
-    """
+    """One of the four; bfloat16 is known by its name, so that the package that defines it need not be there."""
     return dtype in _FLOAT_TYPES or (dtype.kind == "V" and dtype.name == "bfloat16")
 
 
@@ -98,8 +96,7 @@ def same_precision(q: Array, k: Array, v: Array) -> None:
     if (q.dtype == _DOUBLE) == (k.dtype == _DOUBLE) == (v.dtype == _DOUBLE):
         return
     raise HeadworkError(
-        f"q, k, v hold {q.dtype}, {k.dtype}, {v.dtype}. float64 does not mix with narrower types: convert "
-        f"all "
+        f"q, k, v hold {q.dtype}, {k.dtype}, {v.dtype}. float64 does not mix with narrower types: convert all "
         "three to one type (16-bit keys and values with float32 queries do mix)."
     )
 
@@ -136,8 +133,7 @@ def check_ranks(q: Array, k: Array, v: Array, swapped: bool) -> None:
     ranks = (q.ndim, k.ndim, v.ndim)
     if min(ranks) < 2 or (min(ranks) == 2 and max(ranks) > 2):
         raise ShapeError(
-            f"q, k, v have shapes {q.shape}, {k.shape}, {v.shape}. Give all three as (tokens, d) for one "
-            f"head, "
+            f"q, k, v have shapes {q.shape}, {k.shape}, {v.shape}. Give all three as (tokens, d) for one head, "
             f"or all three as {'(…, tokens, heads, d)' if swapped else '(…, heads, tokens, d)'}."
         )
     if max(ranks) > 3 + BATCH_AXES:
@@ -164,8 +160,7 @@ def checked_mask(given: ArrayLike, size: CallSizes) -> Array:
     mask = unmasked("mask", given)
     if not is_bool(mask) and not is_float(mask.dtype):
         raise HeadworkError(
-            f"mask holds {mask.dtype}. A Boolean mask is True where a key may be read, a float mask is "
-            f"added to "
+            f"mask holds {mask.dtype}. A Boolean mask is True where a key may be read, a float mask is added to "
             "the scores: choose with mask.astype(bool) or mask.astype(np.float32)."
         )
     target = (*size.rows, size.keys)

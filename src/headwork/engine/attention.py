@@ -100,14 +100,14 @@ def attention(
     array([[0.731, 0.269],
            [0.269, 0.731]])
     """
-    whole = (
-        blocks is None and lengths is None and starts is None and sinks is None and alibi is None and relative is None
-    )
-    if whole and type(dropout) is float and dropout == 0 and seed is None and not return_weights and kernel is not None:
-        # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel's are short.
+    if kernel is not None:
+        # Small calls should not pay for the questions that Python asks: the kernel's are short.
+        # fmt: off
         result: Array | tuple[Array, ...] | None = kernel.short_call(
-            q, k, v, mask, causal, offset, window, scale, softcap, layout, out, return_lse, threads, DEFAULT_THREADS
+            q, k, v, mask, blocks, causal, offset, window, scale, softcap, lengths, starts, sinks, alibi, relative,
+            dropout, seed, layout, return_lse, return_weights, threads, out, DEFAULT_THREADS,
         )
+        # fmt: on
         if result is not None:
             return result
     call = checked(

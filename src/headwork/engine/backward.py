@@ -74,11 +74,11 @@ def attention_backward(
     array([[0.67, 0.33],
            [0.33, 0.67]])
     """
-    asked: dict[str, Any] = {"mask": mask, "causal": causal, "offset": offset, "window": window, "scale": scale}
-    asked |= {"blocks": blocks}
-    asked |= {"softcap": softcap, "lengths": lengths, "starts": starts, "layout": layout, "threads": threads}
-    asked |= {"sinks": sinks, "alibi": alibi, "relative": relative, "dropout": dropout, "seed": seed}
-    call = checked(q, k, v, **asked, return_lse=True, return_weights=False, out=None)
+    call = checked(
+        q, k, v, mask=mask, blocks=blocks, causal=causal, offset=offset, window=window, scale=scale, softcap=softcap,
+        lengths=lengths, starts=starts, sinks=sinks, alibi=alibi, relative=relative, dropout=dropout, seed=seed,
+        layout=layout, threads=threads, return_lse=True, return_weights=False,
+    )  # fmt: skip
     result, rows, upward, lse_upward = given_back(call, out, lse, dout, dlse)
     if mask_gradient and (call.mask is None or is_bool(call.mask)):
         raise HeadworkError("mask_gradient=True, but there is no additive mask: a Boolean one has no gradient.")

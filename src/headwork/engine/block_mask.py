@@ -43,8 +43,8 @@ class BlockMask:
         if not fits or not all(n in (1, m) for n, m in zip(shape[-3::-1], lead[::-1], strict=False)):
             raise ShapeError(
                 f"blocks.visible is {tuple(shape)}, but {size.tokens} tokens in blocks of {self.tokens} and "
-                f"{size.keys} keys in blocks of {self.keys} make {(*lead, *blocks)}: give "
-                "that, 1 for what serves a whole axis."
+                f"{size.keys} keys in blocks of {self.keys} make {(*lead, *blocks)}: give that, 1 for what serves a "
+                "whole axis."
             )
 
 
@@ -56,10 +56,8 @@ def check_is_one(given: object) -> None:
         )
 
 
-def checked_blocks(blocks: BlockMask | None, size: CallSizes) -> Array | None:
+def checked_blocks(blocks: BlockMask, size: CallSizes) -> Array:
     """The table as an array, when it fits."""
-    if blocks is None:
-        return None
     check_is_one(blocks)
     table = unmasked("blocks.visible", blocks.visible)
     if not is_bool(table):

@@ -41,9 +41,7 @@ class GroupSlices:
 
 @dataclass(slots=True)
 class Group:
-    """One key head of one batch item and the query heads that read it: q is (heads, tokens, d_k), k (keys,
-    d_k).
-    """
+    """One key head of one batch item and the query heads that read it: q is (heads, tokens, d_k), k (keys, d_k)."""
 
     call: Call
     place: GroupSlices
@@ -260,9 +258,7 @@ def finish(rows: Rows, out: Array, top: Array, total: Array, overflowed: NDArray
 
 
 def careful(rows: Rows, head: int, token: int) -> None:
-    """One row again in wider arithmetic: scores that overflowed give the limit, a visible NaN comes
-    through.
-    """
+    """One row again in wider arithmetic: scores that overflowed give the limit, a visible NaN comes through."""
     group, call = rows.group, rows.call
     wide = np.longdouble if rows.q.dtype == np.float64 else np.float64
     visible = rows.visible(slice(0, group.k.shape[0]))

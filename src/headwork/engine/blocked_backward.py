@@ -143,11 +143,7 @@ def add_to_mask(dmask: Array, group: Group, ds: Array, tokens: slice, keys: slic
     batch = tuple(i if n > 1 else 0 for i, n in zip(at.batch, dmask.shape, strict=False))
     target = dmask[batch]
     token0, key0 = at.tokens.start, at.keys.start
-    places = (
-        at.heads,
-        slice(token0 + tokens.start, token0 + tokens.stop),
-        slice(key0 + keys.start, key0 + keys.stop),
-    )
+    places = (at.heads, slice(token0 + tokens.start, token0 + tokens.stop), slice(key0 + keys.start, key0 + keys.stop))
     once = tuple(axis for axis, n in enumerate(target.shape) if n == 1)
     target[tuple(slice(None) if n == 1 else place for n, place in zip(target.shape, places, strict=True))] += ds.sum(
         once, keepdims=True

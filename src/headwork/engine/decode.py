@@ -1,43 +1,21 @@
 """`attention_decode`: a few new tokens read a cache, of 8, 16 or more bits, in one piece or in blocks."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headwork.engine import blocked
-from headwork.engine.arguments import (
-    Call,
-    Whole,
-    checked_places,
-    checked_scale,
-    checked_softcap,
-    checked_threads,
-    reach,
-    spans,
-)
-from headwork.engine.arrays import (
-    Array,
-    CallSizes,
-    Layout,
-    accumulator,
-    checked_out,
-    floats,
-    is_float,
-    is_swapped,
-    same_precision,
-    sizes,
-    unmasked,
-)
+from headwork.engine.arguments import Call, SharedOptions, Whole, call_of, checked_places, spans
+from headwork.engine.arrays import Array, CallSizes, Layout, floats, is_swapped, same_precision, sizes, unmasked
 from headwork.engine.attention import bits
 from headwork.engine.backend import kernel
-from headwork.engine.head_numbers import HeadNumbers, checked_heads
 from headwork.engine.quantize import KINDS, cached, dequantized
 from headwork.errors import HeadworkError, ShapeError
 
 
-class DecodeOptions(TypedDict, total=False):
+class DecodeOptions(SharedOptions, total=False):
     """What `attention_decode` may be told, for the type checker; a test holds it to the signature."""
 
     lengths: ArrayLike | None
@@ -45,16 +23,8 @@ class DecodeOptions(TypedDict, total=False):
     k_scales: ArrayLike | None
     v_scales: ArrayLike | None
     causal: bool
-    window: tuple[int, int] | None
-    scale: float | None
-    softcap: float | None
     starts: ArrayLike | None
-    sinks: ArrayLike | None
-    alibi: ArrayLike | None
-    relative: ArrayLike | None
     layout: Layout
-    threads: int | None
-    out: Array | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -137,27 +107,10 @@ def attention_decode(
     begin = None if starts is None else checked_places("starts", starts, size)
     if not isinstance(causal, bool):
         raise HeadworkError(f"causal is {causal!r}. Give True or False: the last token is at the last key either way.")
-    left, right = reach(causal, window)
-    rows, _ = spans(size, real, begin, real - size.tokens)
-    assert rows is not None
-    call = Call(
-        q=q,
-        k=cache.k,
-        v=cache.v,
-        mask=None,
-        out=checked_out(out, size.out(swapped), q.dtype, q=q, k=cache.k, v=cache.v),
-        lse=np.empty(size.rows, accumulator(q)) if return_lse else None,
-        weights=None,
-        spans=rows,
-        swapped=swapped,
-        offset=0,
-        left=left,
-        right=right,
-        scale=checked_scale(scale, size.d_k),
-        softcap=checked_softcap(softcap),
-        threads=checked_threads(threads),
-        heads=checked_heads(q, size, sinks, alibi, relative),
-    )
+    told: SharedOptions = {"window": window, "scale": scale, "softcap": softcap, "threads": threads, "out": out}
+    told |= {"sinks": sinks, "alibi": alibi, "relative": relative}
+    call = call_of(q, cache.k, cache.v, size, swapped, causal, None, return_lse, told)
+    call.spans, _ = spans(size, real, begin, real - size.tokens)
     work_out(call, cache)
     return call.out if call.lse is None else (call.out, call.lse)
 
@@ -167,7 +120,7 @@ def work_out(call: Call, cache: Cached) -> None:
         call.k, call.v = gathered(cache, call.swapped)
         blocked.forward(call)
     elif call.out.size or (call.lse is not None and call.lse.size):
-        heads: HeadNumbers = call.heads
+        heads = call.heads
         kernel.decode(
             bits(call.q), raw(cache.k), raw(cache.v), cache.k_scales, cache.v_scales, cache.table, bits(call.out),
             call.lse, call.spans, heads.sinks, heads.slopes, heads.table, kind(cache.k), kind(cache.v), call.swapped,
@@ -186,7 +139,7 @@ def checked_cache(
 ) -> Cached:
     k, v = cached("k", k), cached("v", v)
     check_axes(q, k, v, swapped)
-    if is_float(k.dtype) and is_float(v.dtype):
+    if not kind(k) and not kind(v):
         same_precision(q, k, v)
     elif q.dtype == np.float64:
         raise HeadworkError("q holds float64, and 8-bit keys and values go with float32, float16 or bfloat16.")
@@ -283,6 +236,7 @@ def check_blocks(cache: Cached, lengths: Whole, swapped: bool) -> None:
 
 
 def kind(array: Array) -> int:
+    """What the kernel calls 8-bit numbers; 0 for floats of more."""
     return KINDS.get(array.dtype.name, 0) if array.itemsize == 1 else 0  # a name takes NumPy longer than all the rest
 
 

@@ -180,25 +180,16 @@ class MultiHead:
         source = None if context is None else self._input("context", context, self.d_context)
         self._check(given, source, cache)
         q, k, v = self.projections.heads_of(given, source)
-        past = 0 if cache is None else len(cache)
+        past, offset = 0 if cache is None else len(cache), None
         self.prepare(q, k, past)
         if cache is not None:
             k, v = cache.with_new(k, v)
+            offset = past if causal or window is not None or self.relative is not None else None
+            causal = bool(causal) if causal in (True, "bottom_right") else causal
         result = attention(
-            q,
-            k,
-            v,
-            mask=mask,
-            causal=bool(causal) if cache is not None and causal in (True, "bottom_right") else causal,
-            offset=past if cache is not None and (causal or window is not None or self.relative is not None) else None,
-            window=window,
-            lengths=lengths,
-            scale=self.scale,
-            softcap=self.softcap,
-            relative=self.relative,
-            layout="bshd",
-            return_weights=return_weights,
-        )
+            q, k, v, mask=mask, causal=causal, offset=offset, window=window, lengths=lengths, scale=self.scale,
+            softcap=self.softcap, relative=self.relative, layout="bshd", return_weights=return_weights,
+        )  # fmt: skip
         if cache is not None:
             cache.keep(q.shape[-3])
         joined, weights = result if isinstance(result, tuple) else (result, None)

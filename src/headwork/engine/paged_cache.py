@@ -1,6 +1,6 @@
 """The keys and values of many sequences in one pool of blocks, which each takes as it grows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Unpack
 
@@ -55,6 +55,9 @@ class PagedCache:
         self._room()
 
     # What another array library does in its own way.
+    _quantize: Callable[..., tuple[Any, Any]] = staticmethod(quantize)
+    _decode: Callable[..., Any] = staticmethod(attention_decode)
+
     def _checked_dtype(self, dtype: Any) -> Any:
         try:
             sort = np.dtype(dtype)
@@ -71,12 +74,6 @@ class PagedCache:
 
     def _array(self, name: str, given: Any) -> Any:
         return floats(name, given)
-
-    def _quantized(self, array: Any) -> tuple[Any, Any]:
-        return quantize(array, self._dtype)
-
-    def _decode(self, q: Any, k: Any, v: Any, **options: Any) -> Any:
-        return attention_decode(q, k, v, **options)
 
     def _table(self, rows: list[list[int]], lengths: list[int]) -> tuple[Any, Any]:
         return np.array(rows, np.int32).reshape(len(rows), len(rows[0]) if rows else 0), np.array(lengths, np.int32)
@@ -148,7 +145,7 @@ class PagedCache:
             self._room()
         parts = [new_k, new_v]
         if self._is_scaled:
-            (new_k, k_scales), (new_v, v_scales) = self._quantized(new_k), self._quantized(new_v)
+            (new_k, k_scales), (new_v, v_scales) = (self._quantize(new, self._dtype) for new in parts)
             parts = [new_k, new_v, k_scales, v_scales]
         for item, name in enumerate(names):
             copied, pieces = self._blocks.extend(name, tokens)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headwork.engine import blocked, blocked_backward
-from headwork.engine.arguments import Call, Causal, Whole, checked
+from headwork.engine.arguments import Call, Causal, Options, Whole, checked
 from headwork.engine.arrays import Array, Layout, unmasked
 from headwork.engine.attention import bits, described
 from headwork.engine.backend import kernel
@@ -54,7 +54,7 @@ def continue_attention(
     >>> np.allclose(out, attention(q, k, v, causal=True))
     True
     """
-    asked: dict[str, Any] = {"causal": causal, "offset": offset, "window": window, "scale": scale, "softcap": softcap}
+    asked: Options = {"causal": causal, "offset": offset, "window": window, "scale": scale, "softcap": softcap}
     asked |= {"lengths": lengths, "starts": starts, "layout": layout, "threads": threads}
     call = block_call(q, k, v, spans, asked)
     check_written({"out": (out, call.out.shape), "lse": (lse, rows_of(call))}, call)
@@ -107,7 +107,7 @@ def add_gradients(
     >>> np.allclose(dq, attention_backward(q, k, v, out, lse, out).q)
     True
     """
-    asked: dict[str, Any] = {"causal": causal, "offset": offset, "window": window, "scale": scale, "softcap": softcap}
+    asked: Options = {"causal": causal, "offset": offset, "window": window, "scale": scale, "softcap": softcap}
     asked |= {"lengths": lengths, "starts": starts, "layout": layout, "threads": threads}
     call = block_call(q, k, v, spans, asked)
     if not call.q.shape[:-3] == call.k.shape[:-3] == call.v.shape[:-3]:
@@ -128,15 +128,14 @@ def add_gradients(
         kernel.backward(*given, *described(replace(call, spans=some)), delta=slope, adds=True)
 
 
-def block_call(q: ArrayLike, k: ArrayLike, v: ArrayLike, spans: ArrayLike | None, asked: dict[str, Any]) -> Call:
+def block_call(q: ArrayLike, k: ArrayLike, v: ArrayLike, spans: ArrayLike | None, asked: Options) -> Call:
     """The call for one block; its out and lse are shapes alone."""
     if spans is not None:
         told = [name for name in ("offset", "lengths", "starts") if asked[name] is not None]
         if told:
             raise HeadworkError(f"spans say where every run lies: leave {' and '.join(told)} out.")
         asked["offset"] = 0 if asked["causal"] or asked["window"] is not None else None
-    plain = {"mask": None, "sinks": None, "alibi": None, "relative": None, "dropout": 0.0, "seed": None, "out": None}
-    call = checked(q, k, v, **asked, **plain, return_lse=True, return_weights=False)  # type: ignore[arg-type]  # one table
+    call = checked(q, k, v, **asked, return_lse=True, return_weights=False)
     if spans is None:
         return call
     if call.out.ndim != 3 or not call.q.ndim == call.k.ndim == call.v.ndim:

@@ -1,42 +1,26 @@
 """`attention_varlen`: sequences of different lengths, packed one after another."""
 
-from typing import Any, Literal, TypedDict, Unpack, get_args, overload
+from typing import Any, Literal, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headwork.engine.arguments import (
-    Call,
-    Causal,
-    checked_causal,
-    checked_scale,
-    checked_softcap,
-    checked_threads,
-    reach,
-)
-from headwork.engine.arrays import Array, CallSizes, accumulator, checked_out, floats, same_precision, sizes, unmasked
+from headwork.engine.arguments import Call, Causal, SharedOptions, call_of, checked_causal
+from headwork.engine.arrays import Array, CallSizes, floats, same_precision, sizes, unmasked
 from headwork.engine.attention import run
-from headwork.engine.head_numbers import checked_dropout, checked_heads
+from headwork.engine.head_numbers import checked_dropout
 from headwork.errors import HeadworkError, ShapeError
 
 PackedLayout = Literal["shd", "hsd"]
 
 
-class PackedOptions(TypedDict, total=False):
+class PackedOptions(SharedOptions, total=False):
     """What `attention_varlen` may be told, for the type checker; a test holds it to the signature."""
 
     causal: Causal
-    window: tuple[int, int] | None
-    scale: float | None
-    softcap: float | None
-    sinks: ArrayLike | None
-    alibi: ArrayLike | None
-    relative: ArrayLike | None
     dropout: float
     seed: int | None
     layout: PackedLayout
-    threads: int | None
-    out: Array | None
 
 
 # fmt: off
@@ -89,28 +73,12 @@ def attention_varlen(
     >>> attention_varlen(q, q, v, [0, 2, 5], [0, 2, 5])[:, 0, 0]
     array([0.5, 0.5, 3. , 3. , 3. ])
     """
-    return run(
-        packed(
-            q,
-            k,
-            v,
-            offsets_q,
-            offsets_k,
-            return_lse=return_lse,
-            causal=causal,
-            window=window,
-            scale=scale,
-            softcap=softcap,
-            sinks=sinks,
-            alibi=alibi,
-            relative=relative,
-            dropout=dropout,
-            seed=seed,
-            layout=layout,
-            threads=threads,
-            out=out,
-        )
-    )
+    call = packed(
+        q, k, v, offsets_q, offsets_k, return_lse, causal=causal, window=window, scale=scale, softcap=softcap,
+        sinks=sinks, alibi=alibi, relative=relative, dropout=dropout, seed=seed, layout=layout, threads=threads,
+        out=out,
+    )  # fmt: skip
+    return run(call)
 
 
 def packed(
@@ -119,26 +87,14 @@ def packed(
     v: ArrayLike,
     offsets_q: ArrayLike,
     offsets_k: ArrayLike,
-    *,
-    causal: Causal,
-    window: tuple[int, int] | None,
-    scale: float | None,
-    softcap: float | None,
-    sinks: ArrayLike | None,
-    alibi: ArrayLike | None,
-    relative: ArrayLike | None,
-    dropout: float,
-    seed: int | None,
-    layout: PackedLayout,
     return_lse: bool,
-    threads: int | None,
-    out: Array | None,
+    **options: Unpack[PackedOptions],
 ) -> Call:
     """The call to work out, or the error that says what to mend."""
     q, k, v = floats("q", q), floats("k", k), floats("v", v)
     same_precision(q, k, v)
-    causal = checked_causal(causal)
-    swapped, size = packed_sizes(q, k, v, layout)
+    causal = checked_causal(options["causal"])
+    swapped, size = packed_sizes(q, k, v, options["layout"])
     starts_q, tokens = pieces("offsets_q", offsets_q, size.tokens)
     starts_k, keys = pieces("offsets_k", offsets_k, size.keys)
     if len(tokens) != len(keys):
@@ -149,31 +105,11 @@ def packed(
             f"causal=True, but sequence {first} has {tokens[first]} tokens and {keys[first]} keys: say "
             "causal='top_left' or 'bottom_right'."
         )
-    left, right = reach(causal, window)
+    call = call_of(q, k, v, size, swapped, causal, None, return_lse, options)
     shift = keys - tokens if causal == "bottom_right" else np.zeros_like(keys)
-    result = checked_out(out, size.out(swapped), q.dtype, q=q, k=k, v=v)
-    lse = np.empty(size.rows, accumulator(q)) if return_lse else None
-    share, drawn = checked_dropout(dropout, seed)
-    return Call(
-        q=q,
-        k=k,
-        v=v,
-        mask=None,
-        out=result,
-        lse=lse,
-        weights=None,
-        spans=np.stack([starts_q, tokens, starts_k, keys, shift, np.zeros_like(keys)], axis=1),
-        swapped=swapped,
-        offset=0,
-        left=left,
-        right=right,
-        scale=checked_scale(scale, size.d_k),
-        softcap=checked_softcap(softcap),
-        threads=checked_threads(threads),
-        heads=checked_heads(q, size, sinks, alibi, relative),
-        dropout=share,
-        seed=drawn,
-    )
+    call.spans = np.stack([starts_q, tokens, starts_k, keys, shift, np.zeros_like(keys)], axis=1)
+    call.dropout, call.seed = checked_dropout(options["dropout"], options["seed"])
+    return call
 
 
 def packed_sizes(q: Any, k: Any, v: Any, layout: PackedLayout) -> tuple[bool, CallSizes]:
@@ -192,8 +128,7 @@ def pieces(name: str, given: ArrayLike, total: int) -> tuple[NDArray[np.int64], 
     offsets = unmasked(name, given)
     if offsets.ndim != 1 or offsets.size < 1 or offsets.dtype.kind not in "iu":
         raise HeadworkError(
-            f"{name} is {offsets.dtype} {offsets.shape}. Give whole numbers in one row: 0, and the end of "
-            f"each "
+            f"{name} is {offsets.dtype} {offsets.shape}. Give whole numbers in one row: 0, and the end of each "
             "sequence."
         )
     offsets = offsets.astype(np.int64)

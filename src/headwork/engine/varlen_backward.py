@@ -47,25 +47,9 @@ def attention_varlen_backward(
     array([0.5, 0.5, 3. , 3. , 3. ])
     """
     call = packed(
-        q,
-        k,
-        v,
-        offsets_q,
-        offsets_k,
-        causal=causal,
-        window=window,
-        scale=scale,
-        softcap=softcap,
-        sinks=sinks,
-        alibi=alibi,
-        relative=relative,
-        dropout=dropout,
-        seed=seed,
-        layout=layout,
-        return_lse=True,
-        threads=threads,
-        out=None,
-    )
+        q, k, v, offsets_q, offsets_k, True, causal=causal, window=window, scale=scale, softcap=softcap, sinks=sinks,
+        alibi=alibi, relative=relative, dropout=dropout, seed=seed, layout=layout, threads=threads,
+    )  # fmt: skip
     if bias_gradient and not call.heads.distances:
         raise HeadworkError("bias_gradient=True, but there is neither alibi nor relative to have one.")
     result, rows, upward, lse_upward = given_back(call, out, lse, dout, dlse)

@@ -1,7 +1,6 @@
 """`dot_product_attention`: the kernel with the signature of `jax.nn.dot_product_attention`."""
 
 import json
-from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -60,15 +59,10 @@ def dot_product_attention(
     """
     if implementation is not None:
         return jax.nn.dot_product_attention(
-            *(query, key, value, bias, mask),
-            scale=scale,
-            is_causal=is_causal,
-            query_seq_lengths=query_seq_lengths,
-            key_value_seq_lengths=key_value_seq_lengths,
-            local_window_size=local_window_size,
-            implementation=implementation,
-            return_residual=return_residual,
-        )
+            query, key, value, bias, mask, scale=scale, is_causal=is_causal, query_seq_lengths=query_seq_lengths,
+            key_value_seq_lengths=key_value_seq_lengths, local_window_size=local_window_size,
+            implementation=implementation, return_residual=return_residual,
+        )  # fmt: skip
     q, k, v = (_of_rank_four(name, a) for name, a in (("query", query), ("key", key), ("value", value)))
     _check(q, k, v)
     if not isinstance(is_causal, bool | np.bool_):
@@ -150,11 +144,6 @@ def _lengths(name: str, given: Any, q: Any) -> Any:
 # What a compiled program calls. Arrays that vmap adds axes to come with axes of length 1 where they have none.
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _attended(options: str, with_lse: bool, q: Any, k: Any, v: Any, added: Any, lengths: Any) -> Any:
-    return _called(options, with_lse, q, k, v, added, lengths)
-
-
 def _called(options: str, with_lse: bool, q: Any, k: Any, v: Any, added: Any, lengths: Any) -> Any:
     batch, tokens, heads, _ = q.shape
     results = [jax.ShapeDtypeStruct((batch, tokens, heads, v.shape[3]), q.dtype)]
@@ -190,6 +179,7 @@ def _backward_rule(options: str, with_lse: bool, kept: Any, upward: Any) -> Any:
     return dq, dk, dv, dbias[0] if biased else None, None
 
 
+_attended = jax.custom_vjp(_called, nondiff_argnums=(0, 1))
 _attended.defvjp(_forward_rule, _backward_rule, symbolic_zeros=True)
 
 

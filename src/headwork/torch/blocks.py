@@ -14,7 +14,7 @@ from headwork.engine.arrays import CallSizes, sizes
 from headwork.engine.backend import kernel
 from headwork.engine.partial import apart, checked_spans
 from headwork.errors import HeadworkError, ShapeError
-from headwork.torch.blocks_written_out import add_written_out, merge_written_out
+from headwork.torch.blocks_written_out import BlockPlace, add_written_out, merge_written_out
 from headwork.torch.calls import accumulator, seen_by_profiler, threads
 
 ALL = (-1, -1)
@@ -57,12 +57,12 @@ def forward_block(
     check("lse", lse, rows, sort, torch.float64)
     if not out.numel() or not size.keys:
         return
-    told = (*checked_window(window), scale, softcap)
     runs = None if spans is None else checked_spans(spans.numpy(force=True), size.tokens, size.keys)
+    block = BlockPlace(offset, *checked_window(window), scale, softcap, runs)
     if kernel is None or not q.is_cpu:
-        merge_written_out(q, k, v, out, lse, offset, *told, runs)
+        merge_written_out(q, k, v, out, lse, block)
         return
-    numbers = (False, offset, *told, 0.0, 0, threads())
+    numbers = (False, *block[:5], 0.0, 0, threads())
     with seen_by_profiler("headwork::forward"):
         for query, key, value, result, sums in items((q, k, v, out, lse), runs):
             kernel.forward(query, key, value, None, result, sums, None, runs, *UNUSED, *numbers, merges=True)
@@ -101,13 +101,13 @@ def backward_block(
         check(name, tensor, tuple(like.shape), sort)
     if not d_out.numel() or not size.keys:
         return
-    told = (*checked_window(window), scale, softcap)
     runs = None if spans is None else checked_spans(spans.numpy(force=True), size.tokens, size.keys)
+    block = BlockPlace(offset, *checked_window(window), scale, softcap, runs)
     every = (q, k, v, d_out, lse, delta, d_q, d_k, d_v)
     if kernel is None or not q.is_cpu:
-        add_written_out(*every, offset, *told, runs)
+        add_written_out(*every, block)
         return
-    numbers = (False, offset, *told, 0.0, 0, threads())
+    numbers = (False, *block[:5], 0.0, 0, threads())
     with seen_by_profiler("headwork::backward"):
         for query, key, value, dout, sums, slope, *into in items(every, runs):
             given = (query, key, value, None, None, sums, dout, None, *into, *UNUSED)

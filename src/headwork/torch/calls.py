@@ -1,7 +1,7 @@
 """The kernel called with torch's tensors: plain memory on the CPU, read and written where it lies."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from headwork.engine.backend import DEFAULT_THREADS, kernel
 from headwork.engine.block_mask import BlockMask
 
 NOTHING = nullcontext()
+Saved: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # query, key, value, output, log-sum-exp
 
 
 class Biases(NamedTuple):
@@ -88,11 +89,7 @@ def backward_into(
     of_biases: Biases,
     dout: Tensor,
     dlse: Tensor | None,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    lse: Tensor,
+    saved: Saved,
     biases: Biases,
     what: What,
     blocks: BlockMask | None = None,
@@ -103,8 +100,8 @@ def backward_into(
     spans, _, *numbers = what
     with seen_by_profiler("headwork::backward"):
         kernel.backward(
-            query, key, value, mask, out, lse, dout, dlse, *gradients, of_biases.mask, of_biases.slopes,
-            of_biases.table, spans, sinks, slopes, table, *numbers, drawn_seed(what), threads(), **in_blocks(blocks),
+            *saved[:3], mask, *saved[3:], dout, dlse, *gradients, of_biases.mask, of_biases.slopes, of_biases.table,
+            spans, sinks, slopes, table, *numbers, drawn_seed(what), threads(), **in_blocks(blocks),
         )  # fmt: skip
 
 

@@ -149,22 +149,11 @@ def in_one_piece(query: Tensor, given: Given, how: How) -> tuple[Tensor, Tensor]
     if given.block_table is not None:
         table = given.block_table.clamp(0, max(key.shape[0] - 1, 0))  # entries past a length may be anything
         key, value = (one_piece(tensor, table, how.swapped) for tensor in (key, value))
+    _, _, _, lengths, offset, starts = given.spans.unbind(1)
     found = attention(
-        query,
-        key,
-        value,
-        causal=False,
-        offset=given.spans[:, 4],
-        window=(how.left, how.right),
-        softcap=how.softcap or None,
-        lengths=given.spans[:, 3],
-        starts=given.spans[:, 5],
-        sinks=given.sinks,
-        alibi=given.slopes,
-        relative=given.table,
-        scale=how.scale,
-        layout="bshd" if how.swapped else "bhsd",
-        return_lse=True,
-    )
+        query, key, value, offset=offset, window=(how.left, how.right), softcap=how.softcap or None, lengths=lengths,
+        starts=starts, sinks=given.sinks, alibi=given.slopes, relative=given.table, scale=how.scale,
+        layout="bshd" if how.swapped else "bhsd", return_lse=True,
+    )  # fmt: skip
     assert isinstance(found, tuple)
     return found[0].to(query.dtype), found[1].to(accumulator(query))

@@ -19,7 +19,7 @@ from headwork.engine.arrays import CallSizes, Layout, is_swapped, sizes
 from headwork.engine.block_mask import BlockMask
 from headwork.engine.head_numbers import check_fit, checked_dropout
 from headwork.errors import HeadworkError, ShapeError
-from headwork.torch.block_mask import checked_blocks, run_in_blocks, written_out
+from headwork.torch.block_mask import checked_blocks, written_out
 from headwork.torch.calls import Biases, What, accumulator
 from headwork.torch.path import KNOWN, check_place, check_tensors, where
 from headwork.torch.report import count
@@ -83,11 +83,9 @@ def attention(
     known = checked_blocks(blocks, query, size)
     path = where(query, key, value, *biases, None if known is None else known.visible)
     count("attention", path)
-    if known is None or path.way != "kernel":
-        biases = biases if known is None else biases._replace(mask=written_out(known, mask, size))
-        out, lse = run(path.way, query, key, value, biases, what, return_lse)
-    else:
-        out, lse = run_in_blocks(query, key, value, biases, what, known, return_lse)
+    if known is not None and path.way != "kernel":
+        biases, known = biases._replace(mask=written_out(known, mask, size)), None
+    out, lse = run(path.way, query, key, value, biases, what, return_lse, known)
     if size.single:
         out, lse = out[0], lse[0] if return_lse else lse
     return (out, lse.to(accumulator(query))) if return_lse else out
@@ -124,35 +122,33 @@ def checked_biases(
     for name, tensor in (("sinks", sinks), ("alibi", alibi), ("relative", relative), ("mask", mask)):
         if tensor is None:
             continue
-        if (
-            not isinstance(tensor, Tensor)
-            or tensor.is_nested
-            or not (tensor.is_floating_point() or (name == "mask" and tensor.dtype == torch.bool))
-        ):
-            kind = type(tensor).__name__ if not isinstance(tensor, Tensor) else tensor.dtype
-            kind = "nested tensors" if isinstance(tensor, Tensor) and tensor.is_nested else kind
-            raise HeadworkError(
-                f"{name} holds {kind}. Give a tensor of floats{', or of Booleans' if name == 'mask' else ''}."
-            )
+        check_kind(name, tensor)
         check_place(name, tensor, query)
+        shape = tuple(tensor.shape)
         if name == "mask":
-            check_fit(
-                name,
-                tuple(tensor.shape),
-                tuple(tensor.shape),
-                (*lead, size.tokens, size.keys),
-                "what broadcasts to (…, heads, tokens, keys)",
-            )
+            whole_shape = (*lead, size.tokens, size.keys)
+            check_fit(name, shape, shape, whole_shape, "what broadcasts to (…, heads, tokens, keys)")
         elif name == "relative":
-            if not tensor.dim() or tensor.shape[-1] % 2 == 0:
-                raise ShapeError(
-                    f"relative is {tuple(tensor.shape)}: its last axis holds what is added at −r … r, an odd number."
-                )
-            check_fit(name, tuple(tensor.shape), tuple(tensor.shape[:-1]), lead, "a row for every head")
+            if not shape or shape[-1] % 2 == 0:
+                raise ShapeError(f"relative is {shape}: its last axis holds what is added at −r … r, an odd number.")
+            check_fit(name, shape, shape[:-1], lead, "a row for every head")
         else:
-            check_fit(name, tuple(tensor.shape), tuple(tensor.shape), lead, "a number for every head")
+            check_fit(name, shape, shape, lead, "a number for every head")
     numbers = (None if tensor is None else tensor.to(dtype) for tensor in (sinks, alibi, relative))
     return Biases(mask, *numbers)
+
+
+def check_kind(name: str, given: object) -> None:
+    """What is added to the scores is a tensor of floats; a mask may be one of Booleans."""
+    if not isinstance(given, Tensor):
+        kind = type(given).__name__
+    elif given.is_nested:
+        kind = "nested tensors"
+    elif given.is_floating_point() or (name == "mask" and given.dtype == torch.bool):
+        return
+    else:
+        kind = given.dtype
+    raise HeadworkError(f"{name} holds {kind}. Give a tensor of floats{', or of Booleans' if name == 'mask' else ''}.")
 
 
 def whole(name: str, given: Numbers, batch: tuple[int, ...], low: int, high: int) -> Tensor:
@@ -176,7 +172,8 @@ def whole_numbers(name: str, given: Numbers) -> Tensor:
     try:
         numbers = torch.as_tensor(given)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise HeadworkError(f"{name} is no tensor: {error}. Give whole numbers.") from None
+        why = "a number has more than 64 bits" if "Overflow" in str(error) else str(error)
+        raise HeadworkError(f"{name} is no tensor: {why}. Give whole numbers that a key can have.") from None
     if numbers.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8) or numbers.is_nested:
         raise HeadworkError(f"{name} holds {numbers.dtype}. Give whole numbers.")
     return numbers.to(torch.int64)

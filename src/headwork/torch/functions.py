@@ -8,28 +8,36 @@ from torch.autograd import _profiler_enabled as profiled
 from torch.autograd.function import _SingleLevelFunction
 
 from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.errors import HeadworkError
 from headwork.torch.calls import Biases, What, plain
 from headwork.torch.operator import attention_backward, forward, gradients, remember
 from headwork.torch.path import PLAIN, is_memory
 
 
 class AtOnce(torch.autograd.Function):
-    """Arguments: query, key, value, the four biases, and all the rest as one."""
+    """Arguments: query, key, value, the four biases, all the rest as one, and blocks or None."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
         query, key, value = inputs[:3]
         what: What = inputs[7]
-        output = forward(query, key, value, Biases(*inputs[3:7]), what)
+        ctx.blocks = inputs[8]
+        output = forward(query, key, value, Biases(*inputs[3:7]), what, blocks=ctx.blocks)
         remember(ctx, (*inputs[:7], *what), output)
         return output
 
     @staticmethod
-    def backward(ctx: Any, dout: Tensor | None, dlse: Tensor | None) -> tuple[Any, ...]:
+    def backward(ctx: Any, *upward: Tensor | None) -> tuple[Any, ...]:
+        if ctx.blocks is not None:  # which the operator does not know
+            upward = tuple(x if x is None or is_memory(x) else torch.zeros(x.shape, dtype=x.dtype) + x for x in upward)
         # Gradients are recorded here only where somebody wants to differentiate them; and what comes from above need
         # not be plain memory because the inputs were.
-        at_once = not is_grad_enabled() and all(x is None or is_memory(x) for x in (dout, dlse))
-        return (*gradients(ctx, dout, dlse, at_once), None)
+        at_once = not is_grad_enabled() and all(x is None or is_memory(x) for x in upward)
+        if ctx.blocks is not None and not at_once:
+            raise HeadworkError(
+                "with blocks there are no second derivatives, and no gradients of several at once: give a mask instead."
+            )
+        return (*gradients(ctx, upward[0], upward[1], at_once, ctx.blocks), None, None)
 
 
 def plain_forward(

@@ -10,7 +10,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from headwork.engine.block_mask import BlockMask
 from headwork.errors import HeadworkError
-from headwork.torch.calls import Biases, What, accumulator, backward_into, forward_into, sink_gradient
+from headwork.torch.calls import Biases, Saved, What, accumulator, backward_into, forward_into, sink_gradient
 
 NO_LSE, LSE, FINE_LSE = 0, 1, 2  # none; in the type of the sums; in float64, for gradients
 
@@ -68,39 +68,29 @@ def forward(
 def backward(
     dout: Tensor,
     dlse: Tensor | None,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    lse: Tensor,
+    saved: Saved,
     biases: Biases,
     what: What,
     asked: list[bool],
     blocks: BlockMask | None = None,
 ) -> tuple[Tensor, ...]:
     """The gradients of query, key, value, mask, sinks, slopes and table; one that is not asked for is empty."""
-    *main, dmask, dsinks, dslopes, dtable = fresh_gradients(query, key, value, biases, what, asked)
+    dq, dk, dv, dmask, dsinks, dslopes, dtable = fresh_gradients(saved[:3], biases, what, asked)
     if asked[1] and biases.sinks is not None:
-        dsinks = sink_gradient(biases.sinks, dout, dlse, out, lse, what.swapped and query.dim() > 2)
-    given = (x if x.numel() else None for x in (dmask, dslopes, dtable))
-    of_mask, of_slopes, of_table = given
-    into = (main[0], main[1], main[2])
-    of_biases, saved = Biases(of_mask, None, of_slopes, of_table), (query, key, value, out, lse)
-    backward_into(into, of_biases, dout, dlse, *saved, biases, what, blocks)
-    return (*into, dmask if biases.mask is None else dmask.to(biases.mask.dtype), dsinks, dslopes, dtable)
+        dsinks = sink_gradient(biases.sinks, dout, dlse, *saved[3:], what.swapped and dq.dim() > 2)
+    of_mask, of_slopes, of_table = (x if x.numel() else None for x in (dmask, dslopes, dtable))
+    of_biases = Biases(of_mask, None, of_slopes, of_table)
+    backward_into((dq, dk, dv), of_biases, dout, dlse, saved, biases, what, blocks)
+    return (dq, dk, dv, dmask if biases.mask is None else dmask.to(biases.mask.dtype), dsinks, dslopes, dtable)
 
 
-def fresh_gradients(
-    query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What, asked: list[bool]
-) -> tuple[Tensor, ...]:
+def fresh_gradients(three: tuple[Tensor, ...], biases: Biases, what: What, asked: list[bool]) -> tuple[Tensor, ...]:
     # A key that no batch item counts as real, and a row of no sequence, is in no span and never written.
     like = torch.empty_like if what.spans is None else torch.zeros_like
-    dtype = accumulator(query)
-    rest = (
-        query.new_zeros(b.shape if b is not None and a else (0,), dtype=dtype)
-        for b, a in zip(biases, asked, strict=True)
-    )
-    return (like(query), like(key), like(value), *rest)
+    query, dtype = three[0], accumulator(three[0])
+    shapes = [b.shape if b is not None and a else (0,) for b, a in zip(biases, asked, strict=True)]
+    rest = [query.new_zeros(shape, dtype=dtype) for shape in shapes]
+    return (*map(like, three), *rest)
 
 
 def gathered(flat: tuple[Any, ...]) -> tuple[Biases, What]:
@@ -112,9 +102,7 @@ def on_cpu(query: Tensor, key: Tensor, value: Tensor, *flat: Any) -> tuple[Tenso
 
 
 def backward_on_cpu(*flat: Any) -> tuple[Tensor, ...]:
-    biases, what = gathered(flat[7:-1])
-    dout, dlse, query, key, value, out, lse = flat[:7]
-    return backward(dout, dlse, query, key, value, out, lse, biases, what, flat[-1])
+    return backward(flat[0], flat[1], flat[2:7], *gathered(flat[7:-1]), flat[-1])
 
 
 def fake(query: Tensor, key: Tensor, value: Tensor, *flat: Any) -> tuple[Tensor, Tensor]:
@@ -123,8 +111,7 @@ def fake(query: Tensor, key: Tensor, value: Tensor, *flat: Any) -> tuple[Tensor,
 
 def fake_backward(*flat: Any) -> tuple[Tensor, ...]:
     biases, what = gathered(flat[7:-1])
-    query, key, value = flat[2:5]
-    found = fresh_gradients(query, key, value, biases, what, flat[-1])
+    found = fresh_gradients(flat[2:5], biases, what, flat[-1])
     mask = found[3] if biases.mask is None else found[3].to(biases.mask.dtype)
     return (*found[:3], mask, *found[4:])
 
@@ -148,11 +135,11 @@ def gradients(
     dlse = None if dlse is None else dlse.to(accumulator(query))
     asked = [bool(need) for need in ctx.needs_input_grad[3:7]]
     biases, what = Biases(*four), What(spans, seed, *ctx.numbers)
-    saved = (dout, dlse, query, key, value, out, lse)
+    saved = (query, key, value, out, lse)
     if at_once:
-        found = backward(*saved, biases, what, asked, blocks)
+        found = backward(dout, dlse, saved, biases, what, asked, blocks)
     else:
-        found = attention_backward(*saved, *biases, *what, asked)
+        found = attention_backward(dout, dlse, *saved, *biases, *what, asked)
     return (*found[:3], *(x if need else None for x, need in zip(found[3:], asked, strict=True)))
 
 
@@ -176,15 +163,11 @@ def with_fine_lse(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*inputs[:-1], FINE_LSE)
 
 
-def as_given(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return inputs
-
-
 def differentiable(
     operator: Any,
     setup: Callable[..., None],
     slope: Callable[..., tuple[Any, ...]],
-    prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = as_given,
+    prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple,
 ) -> Any:
     """What the operator does at the dispatcher's key for autograd; `prepared` are its inputs where it is recorded.
 
@@ -218,8 +201,11 @@ def differentiable(
     return recorded
 
 
-def register(name: str, work: Any, pretend: Any, mapped: Any, recorded: Any) -> None:
+def register(name: str, work: Any, pretend: Any, recorded: Any) -> None:
     LIBRARY.impl(name, work, "CPU")
     LIBRARY.impl(name, recorded, "Autograd", with_keyset=True)
     torch.library.register_fake(f"headwork::{name}", pretend, lib=LIBRARY)
-    torch.library.register_vmap(f"headwork::{name}", mapped, lib=LIBRARY)
+
+
+register("attention", on_cpu, fake, differentiable(attention, remember, all_gradients, with_fine_lse))
+register("attention_backward", backward_on_cpu, fake_backward, differentiable(attention_backward, forget, once))

@@ -22,6 +22,9 @@ class PagedCache(paged_cache.PagedCache):
     tensor([[[[1., 1., 1., 1.]]]])
     """
 
+    _quantize = staticmethod(quantize)
+    _decode = staticmethod(attention_decode)
+
     def __init__(
         self,
         kv_heads: int,
@@ -49,12 +52,6 @@ class PagedCache(paged_cache.PagedCache):
             kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
             raise HeadworkError(f"{name} holds {kind}. Give a tensor of floats.")
         return given.detach()
-
-    def _quantized(self, array: Any) -> tuple[Any, Any]:
-        return quantize(array, self._dtype)
-
-    def _decode(self, q: Any, k: Any, v: Any, **options: Any) -> Any:
-        return attention_decode(q, k, v, **options)
 
     def _table(self, rows: list[list[int]], lengths: list[int]) -> tuple[Any, Any]:
         table = torch.tensor(rows, dtype=torch.int32).reshape(len(rows), len(rows[0]) if rows else 0)

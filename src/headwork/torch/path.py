@@ -9,7 +9,7 @@ from torch._C import _are_functorch_transforms_active as transformed
 from torch._C import _is_any_autocast_enabled as narrowing
 from torch._C import _is_tracing as traced
 from torch._C import _len_torch_dispatch_stack as dispatched
-from torch._C import _len_torch_function_stack as overridden_by_modes
+from torch._C import _len_torch_function_stack as overriding_modes
 from torch.autograd import _profiler_enabled as profiled
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
@@ -46,15 +46,7 @@ def quiet(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> boo
     """Whether nobody looks on or has a say and tensors that have memory may be read and written at once: `busy`, and
     a little more, asked in less than a microsecond. The kernel itself sees which have none.
     """
-    if (
-        is_compiling()
-        or narrowing()
-        or transformed()
-        or dispatched()
-        or overridden_by_modes()
-        or traced()
-        or profiled()
-    ):
+    if is_compiling() or narrowing() or transformed() or dispatched() or overriding_modes() or traced() or profiled():
         return False
     if forward_ad._current_level >= 0:
         return False
@@ -71,7 +63,7 @@ def busy(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> s
         return "it is being compiled"
     if transformed():
         return "it is called under a transform of torch.func"
-    if dispatched() or overridden_by_modes() or traced():
+    if dispatched() or overriding_modes() or traced():
         return "it is being traced"
     if forward_ad._current_level >= 0:
         return "forward-mode derivatives"
@@ -154,8 +146,8 @@ def unfit(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_cau
     ranks = (query.dim(), key.dim(), value.dim())
     if min(ranks) < 2 or max(ranks) > 3 + BATCH_AXES or (grouped and (min(ranks) < 3 or len(set(ranks)) > 1)):
         return f"tensors of {ranks} axes"
-    if query.numel() == 0 or key.numel() == 0 or value.numel() == 0:
-        return "nothing to work out"
+    if any(0 in (*tensor.shape[:-2], tensor.shape[-1]) for tensor in (query, key, value)):
+        return "nothing to work out"  # no tokens or no keys are for the kernel, which takes them at once as well
     fit = key.shape[-1] == query.shape[-1] and key.shape[-2] == value.shape[-2]
     if grouped:
         fit = fit and key.shape[-3] == value.shape[-3] and query.shape[-3] % key.shape[-3] == 0
@@ -200,8 +192,7 @@ def choose(
 ) -> Path:
     if kernel is not None:
         check_tensors(query, key, value, attn_mask)
-    foreigner = foreign(query, key, value, attn_mask)
-    if foreigner:
+    if foreigner := foreign(query, key, value, attn_mask):
         return Path("torch", foreigner)
     if type(is_causal) is not bool or type(enable_gqa) is not bool:
         return Path("torch", f"is_causal is {is_causal!r} and enable_gqa {enable_gqa!r}")
@@ -211,8 +202,7 @@ def choose(
         return Path("torch", f"a scale of type {type(scale).__name__}")
     if not query.dtype == key.dtype == value.dtype or query.dtype not in KNOWN:
         return Path("torch", f"types {query.dtype}, {key.dtype}, {value.dtype}")
-    misfit = unfit(query, key, value, attn_mask, is_causal, enable_gqa)
-    if misfit:
+    if misfit := unfit(query, key, value, attn_mask, is_causal, enable_gqa):
         return Path("torch", misfit)
     return ours(query, key, value, attn_mask)
 
@@ -224,8 +214,7 @@ def where(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> 
 
 
 def ours(query: Tensor, key: Tensor, value: Tensor, *others: Tensor | None) -> Path:
-    reason = busy(query, key, value, *others)
-    if reason:
+    if reason := busy(query, key, value, *others):
         return Path("operator", reason)
     gradient = needs_gradient(query, key, value, *others)
     return Path("kernel", "with gradients" if gradient else "without gradients")

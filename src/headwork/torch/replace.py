@@ -9,7 +9,6 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -72,7 +71,7 @@ def backward(
     dq, dk, dv = (torch.empty_permuted(shape, TOKENS_FIRST, dtype=query.dtype) for shape in shapes)
     saved = (query, key, value, out, logsumexp)
     what = plain(is_causal, factor(query, scale))
-    backward_into((dq, dk, dv), Biases(), grad_out, None, *saved, Biases(attn_mask), what)
+    backward_into((dq, dk, dv), Biases(), grad_out, None, saved, Biases(attn_mask), what)
     return dq, dk, dv
 
 
@@ -95,17 +94,15 @@ def written_out(
     if entered() and over_ranks().is_shared(query):
         out = over_ranks().beside(query, key, value, attn_mask, dropout_p, is_causal, scale)
         return out, query.new_empty(0)
-    if dropout_mask is None:
-        path = beside(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    else:
-        path = Path("torch", "a dropout mask is given")
+    reason = beside(query, attn_mask, dropout_p) if dropout_mask is None else "a dropout mask is given"
+    asked = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    path = Path("torch", reason) if reason else choose(*asked)
     if path.way == "torch":
         count("use", path)
         given = (query, key, value, attn_mask, dropout_p, is_causal, dropout_mask)
         found: tuple[Tensor, Tensor] = MATHS.decompose(*given, scale=scale, enable_gqa=enable_gqa)
         return found
-    out = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    return out, query.new_empty(0)
+    return scaled_dot_product_attention(*asked), query.new_empty(0)
 
 
 def below(
@@ -120,8 +117,7 @@ def below(
 ) -> Path:
     """Which way torch's function takes while ours is in use: it asks itself first whether a fused kernel will do."""
     check_tensors(query, key, value, attn_mask)
-    foreigner = foreign(query, key, value, attn_mask)
-    if foreigner:
+    if foreigner := foreign(query, key, value, attn_mask):
         return Path("torch", foreigner)
     if not (query.numel() and key.numel() and value.numel()):
         return Path("torch", "nothing to work out")
@@ -130,26 +126,19 @@ def below(
     )
     if choice == registry.SDPBackend.FLASH_ATTENTION.value:
         return BELOW
-    return beside(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if reason := beside(query, attn_mask, dropout_p):
+        return Path("torch", reason)
+    return choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
-def beside(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-) -> Path:
-    """Which way a call takes that torch has no fused kernel for, or has been told to use none."""
+def beside(query: Tensor, attn_mask: Tensor | None, dropout_p: float) -> str:
+    """Why torch writes a call out that it has no fused kernel for, or has been told to use none; "" where ours may."""
     if not torch.backends.cuda.flash_sdp_enabled():
-        return Path("torch", "fused kernels are switched off")
+        return "fused kernels are switched off"
     if dropout_p or (attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled()):
-        return choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        return ""
     only = "tensors of 4 axes alone" if query.dim() != 4 else "other calls alone"
-    return Path("torch", f"torch has a fused kernel for {only}")
+    return f"torch has a fused kernel for {only}"
 
 
 def factor(query: Tensor, scale: float | None) -> float:
@@ -186,14 +175,8 @@ class Use(Report):
         self.before = before
         self.entries = entries  # in torch's table for sequences over several ranks
 
-    def __enter__(self) -> "Use":
-        super().__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
         if self in in_use:  # not where the block itself has restored it
             restore()
 

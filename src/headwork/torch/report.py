@@ -2,8 +2,7 @@
 
 from collections import Counter
 from threading import Lock
-from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from headwork.torch.path import Path
 
@@ -35,13 +34,11 @@ class Report:
         self.calls: Counter[Ran] = Counter()
         self.lock = Lock()
 
-    def __enter__(self) -> "Report":
+    def __enter__(self) -> Self:
         listening.append(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         if self in listening:
             listening.remove(self)
 

@@ -6,22 +6,7 @@ import torch
 from torch import Tensor
 
 from headwork.torch.calls import Biases, What
-from headwork.torch.operator import (
-    all_gradients,
-    attention,
-    attention_backward,
-    backward_on_cpu,
-    differentiable,
-    fake,
-    fake_backward,
-    forget,
-    gathered,
-    on_cpu,
-    once,
-    register,
-    remember,
-    with_fine_lse,
-)
+from headwork.torch.operator import LIBRARY, attention, attention_backward, gathered
 
 
 def in_front(tensor: Tensor | None, at: int | None, size: int, rank: int) -> Tensor | None:
@@ -86,11 +71,5 @@ def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[An
     return tuple(for_every_item(gradient, size) for gradient in found), (0,) * 7
 
 
-register("attention", on_cpu, fake, mapped, differentiable(attention, remember, all_gradients, with_fine_lse))
-register(
-    "attention_backward",
-    backward_on_cpu,
-    fake_backward,
-    mapped_backward,
-    differentiable(attention_backward, forget, once),
-)
+torch.library.register_vmap("headwork::attention", mapped, lib=LIBRARY)
+torch.library.register_vmap("headwork::attention_backward", mapped_backward, lib=LIBRARY)

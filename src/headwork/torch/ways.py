@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-import headwork.torch.vmap  # noqa: F401  # registers the operators
+import headwork.torch.vmap  # noqa: F401  # registers the operators' rules
+from headwork.engine.block_mask import BlockMask
 from headwork.torch.calls import Biases, What
 from headwork.torch.formula import worked
 from headwork.torch.functions import AtOnce
@@ -17,15 +18,24 @@ def fresh_seed() -> Tensor:
 
 
 def run(
-    way: Way, query: Tensor, key: Tensor, value: Tensor, biases: Biases, what: What, lse: bool = False
+    way: Way,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    biases: Biases,
+    what: What,
+    lse: bool = False,
+    blocks: BlockMask | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(out, log-sum-exp); the second is empty where nobody asks, and float64 where gradients need it."""
+    """(out, log-sum-exp); the second is empty where nobody asks, and float64 where gradients need it. Blocks are for
+    the kernel at once.
+    """
     if way == "torch":
         return worked(query, key, value, biases, what)
     if way == "kernel":
         if needs_gradient(query, key, value, *biases):
-            found: tuple[Tensor, Tensor] = AtOnce.apply(query, key, value, *biases, what)
+            found: tuple[Tensor, Tensor] = AtOnce.apply(query, key, value, *biases, what, blocks)
             return found
-        return forward(query, key, value, biases, what, LSE if lse else NO_LSE)
+        return forward(query, key, value, biases, what, LSE if lse else NO_LSE, blocks)
     result: tuple[Tensor, Tensor] = attention(query, key, value, *biases, *what, LSE if lse else NO_LSE)
     return result

@@ -34,6 +34,15 @@ class Gradients(NamedTuple):
     d_query: Tensor
 
 
+class KeyGradients(NamedTuple):
+    """Keys and values of one rank, and their gradients, which grow."""
+
+    key: Tensor
+    value: Tensor
+    d_key: Tensor
+    d_value: Tensor
+
+
 def forward(
     query: Tensor, key: Tensor, value: Tensor, into: Partial, calls: tuple[tuple[Span, ...], ...], scores: Scores
 ) -> None:
@@ -47,21 +56,14 @@ def forward(
         forward_block(mine[0], *read, *mine[1:], offset=offset, **scores._asdict())
 
 
-def backward(
-    rows: Gradients,
-    key: Tensor,
-    value: Tensor,
-    d_key: Tensor,
-    d_value: Tensor,
-    calls: tuple[tuple[Span, ...], ...],
-    scores: Scores,
-) -> None:
+def backward(rows: Gradients, keys: KeyGradients, calls: tuple[tuple[Span, ...], ...], scores: Scores) -> None:
     for spans in calls:
+        token, tokens, first, count, offset = spans[0]
+        mine, read, runs = rows, keys, None
         if len(spans) > 1:
-            many = (rows.query, key, value, rows.d_out, rows.lse, rows.delta, rows.d_query, d_key, d_value)
-            backward_block(*many, spans=torch.tensor(spans), **scores._asdict())
-            continue
-        token, tokens, first, keys, offset = spans[0]
-        query, d_out, lse, delta, d_query = (tensor.narrow(2, token, tokens) for tensor in rows)
-        k, v, d_k, d_v = (tensor.narrow(2, first, keys) for tensor in (key, value, d_key, d_value))
-        backward_block(query, k, v, d_out, lse, delta, d_query, d_k, d_v, offset=offset, **scores._asdict())
+            offset, runs = 0, torch.tensor(spans)
+        else:
+            mine = Gradients(*(tensor.narrow(2, token, tokens) for tensor in rows))
+            read = KeyGradients(*(tensor.narrow(2, first, count) for tensor in keys))
+        (query, d_out, lse, delta, d_q), (k, v, d_k, d_v) = mine, read
+        backward_block(query, k, v, d_out, lse, delta, d_q, d_k, d_v, offset=offset, spans=runs, **scores._asdict())

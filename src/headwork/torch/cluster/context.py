@@ -1,6 +1,5 @@
 """`context_parallel`: a model that calls torch's scaled_dot_product_attention, over several ranks, without a change."""
 
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -37,11 +36,9 @@ class context_parallel(TorchFunctionMode):  # named as torch's own is, which it 
         super().__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         blocks.entered.remove(self.shared)
-        super().__exit__(kind, error, trace)
+        super().__exit__(*raised)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is torchs_own or function is ours:

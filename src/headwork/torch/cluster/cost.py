@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headwork.torch.cluster.reading import Reading, area
 from headwork.torch.cluster.splits import rows
-from headwork.torch.cluster.ulysses import heads_of
+from headwork.torch.cluster.ulysses import heads_of, width
 
 ASKING = 70e-6  # seconds that gloo takes for a message, whatever its size
 PACKING = 0.4e-9  # seconds a byte is copied in
@@ -79,14 +79,11 @@ def ulysses(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
     steps = []
     for t in range(1, world):
         there, here = heads[(rank + t) % world], heads[rank]
-        theirs, kv = there.query[1] - there.query[0], there.key[1] - there.key[0]
-        given = one * (tokens * theirs * sizes.d_k + keys * kv * (sizes.d_k + sizes.d_v))
-        back = (
-            (here.query[1] - here.query[0]) * rows(of.tokens[(rank + t) % world]) * (one * sizes.d_v + 8 * sizes.batch)
-        )
+        given = one * (tokens * width(there.query) * sizes.d_k + keys * width(there.key) * (sizes.d_k + sizes.d_v))
+        back = width(here.query) * rows(of.tokens[(rank + t) % world]) * (one * sizes.d_v + 8 * sizes.batch)
         steps.append(given + back)
     whole = sum(seconds_of(of, reader, owner, sizes, machines) for reader in range(world) for owner in range(world))
-    work = whole * max(h.query[1] - h.query[0] for h in heads) / sizes.heads
+    work = whole * max(width(h.query) for h in heads) / sizes.heads
     wire = sum(on_the_wire(b, machines) + on_the_wire(0, machines) for b in steps)
     return Cost("ulysses", steps, [work], work + wire + 2 * PACKING * sum(steps), wire, 0.0)
 
@@ -96,9 +93,8 @@ def gather(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
     found = exchange(of, rank, sizes, machines)
     wire = on_the_wire(found.bytes, machines) if found.bytes else 0.0
     hidden = min(wire, found.work[0])
-    return Cost(
-        "gather", found.steps, found.work, sum(found.work) + wire - hidden + PACKING * found.bytes, wire, hidden
-    )
+    seconds = sum(found.work) + wire - hidden + PACKING * found.bytes
+    return Cost("gather", found.steps, found.work, seconds, wire, hidden)
 
 
 WAYS = {"exchange": exchange, "ulysses": ulysses, "gather": gather}
@@ -110,9 +106,9 @@ def chosen(of: Reading, sizes: Sizes, machines: Machines = HERE) -> str:
     world = len(of.tokens)
     if world == 1 or sizes.heads < world:
         return "exchange"
-    ours = max((exchange(of, rank, sizes, machines) for rank in range(world)), key=lambda cost: cost.seconds)
+    ours = max(exchange(of, rank, sizes, machines).seconds for rank in range(world))
     theirs = max(ulysses(of, rank, sizes, machines).seconds for rank in range(world))
-    return "ulysses" if 1.1 * theirs < ours.seconds else "exchange"
+    return "ulysses" if 1.1 * theirs < ours else "exchange"
 
 
 def seconds_of(of: Reading, reader: int, owner: int, sizes: Sizes, machines: Machines) -> float:
@@ -132,7 +128,7 @@ def with_backward(cost: Cost) -> float:
     """The arithmetic and the wire once more, rows again and gradients of theirs home."""
     more = BACKWARD * sum(cost.work)
     wire = (1 + GRADIENTS) * cost.wire
-    shown = (
-        wire if cost.way == "ulysses" else max(wire - more, wire * (1 - (cost.hidden / cost.wire if cost.wire else 1)))
-    )
+    shown = wire
+    if cost.way != "ulysses":
+        shown = max(wire - more, wire * (1 - (cost.hidden / cost.wire if cost.wire else 1)))
     return cost.seconds + more + shown + (1 + GRADIENTS) * PACKING * cost.bytes

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from headwork.torch.cluster import blockwise
-from headwork.torch.cluster.blockwise import Gradients, Partial, Scores
+from headwork.torch.cluster.blockwise import Gradients, KeyGradients, Partial, Scores
 from headwork.torch.cluster.line import GRADIENTS, Line, Under
-from headwork.torch.cluster.messages import Part, add_rows, empty, packed, read, zeros
+from headwork.torch.cluster.messages import Part, add_rows, empty, packed, read
 from headwork.torch.cluster.reading import Pair, Reading, halves
 from headwork.torch.cluster.splits import Intervals
 
@@ -107,9 +107,6 @@ class Returns:
         self.coming: deque[tuple[int, Under]] = deque()
         self.going: deque[Under] = deque()
 
-    def fresh(self, step: int) -> Tensor:
-        return zeros(self.parts(self.rows.read_at(step).rows))
-
     def parts(self, intervals: Intervals) -> list[Part]:
         return parts_of(self.rows.tensors, intervals, self.into[0].dtype)
 
@@ -132,26 +129,16 @@ class Returns:
             self.rows.line.wait(self.going.popleft())
 
 
-def backward(
-    line: Line,
-    reading: Reading,
-    scores: Scores,
-    mine: Gradients,
-    key: Tensor,
-    value: Tensor,
-    d_key: Tensor,
-    d_value: Tensor,
-    ahead: int,
-) -> None:
+def backward(line: Line, reading: Reading, scores: Scores, mine: Gradients, keys: KeyGradients, ahead: int) -> None:
     """Half of the own block hides the first rows' way here, the other half the last gradients' way home."""
-    rows = Rows(line, reading, key, value, ahead)
-    returns = Returns(rows, d_key, d_value)
+    rows = Rows(line, reading, keys.key, keys.value, ahead)
+    returns = Returns(rows, keys.d_key, keys.d_value)
     first, last = halves(rows.read_at(0).calls, scores.window)
     rows.post(ahead)
-    blockwise.backward(mine, key, value, d_key, d_value, first, scores)
+    blockwise.backward(mine, keys, first, scores)
     for step in range(1, line.world):
         backward_step(step, rows, returns, mine, scores)
-    blockwise.backward(mine, key, value, d_key, d_value, last, scores)
+    blockwise.backward(mine, keys, last, scores)
     returns.add()
     rows.sent()
 
@@ -164,11 +151,12 @@ def backward_step(step: int, rows: Rows, returns: Returns, mine: Gradients, scor
     calls = rows.read_at(step).calls
     first, last = halves(calls, scores.window) if returns.coming or returns.going else ((), calls)
     if found:
-        message = returns.fresh(step)
-        d_k, d_v = read(message, returns.parts(rows.read_at(step).rows))
-        blockwise.backward(mine, found[0], found[1], d_k, d_v, first, scores)
+        parts = returns.parts(rows.read_at(step).rows)
+        message = empty(parts).zero_()
+        theirs = KeyGradients(*found, *read(message, parts))
+        blockwise.backward(mine, theirs, first, scores)
     returns.add()
     rows.post_after(step)
     if found:
-        blockwise.backward(mine, found[0], found[1], d_k, d_v, last, scores)
+        blockwise.backward(mine, theirs, last, scores)
     returns.post(step, message)

@@ -56,9 +56,14 @@ class Line:
         """The tensor of every rank, all of one size: each sends its own to each, so that a silent one is known."""
         found = [torch.empty_like(mine) for _ in range(self.world)]
         found[self.rank] = mine
+        self.each_to_each(found, step, AGREEMENT)
+        return found
+
+    def each_to_each(self, messages: list[Tensor], step: str, tag: int = ROWS) -> None:
+        """This rank's message to every other, and theirs into the others' places; an empty one does not travel."""
         others = [(self.rank + t) % self.world for t in range(1, self.world)]
-        under = [self.receive(peer, found[peer], step, AGREEMENT) for peer in others]
-        under += [self.send(peer, mine, step, AGREEMENT) for peer in others]
+        mine = messages[self.rank]
+        under = [self.receive(peer, messages[peer], step, tag) for peer in others if messages[peer].numel()]
+        under += [self.send(peer, mine, step, tag) for peer in others if mine.numel()]
         for one in under:
             self.wait(one)
-        return found

@@ -44,7 +44,7 @@ word_left: list[str] = []  # the key of the word that this process has left, if 
 def blame(group: Any, peer: int, step: str, error: BaseException) -> RankLost:
     """Who is lost, from a line to `peer` that failed."""
     last = Word(peer, "silent" if "imed out" in str(error) else "gone", step)
-    seconds = timeout_of(group).total_seconds()
+    seconds: float = group._get_backend(torch.device("cpu")).options._timeout.total_seconds()
     heard = note(group, last)
     seen = {group.rank()}
     while last.peer not in seen and last.kind != "stopped":
@@ -175,8 +175,3 @@ def close_lines(group: Any) -> None:
                 break
     if keeper(group) == group.rank():
         time.sleep(2 * AT_ONCE)  # whoever learns of it now reads the store before this process leaves with it
-
-
-def timeout_of(group: Any) -> timedelta:
-    found: timedelta = group._get_backend(torch.device("cpu")).options._timeout
-    return found

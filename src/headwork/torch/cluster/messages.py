@@ -1,13 +1,13 @@
 """Several tensors as one message: bytes that are copied once where they are sent and read where they arrive."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from headwork.torch.cluster.splits import Intervals
+from headwork.torch.cluster.splits import Intervals, numbered
 
 ALIGNED = 64  # bytes, so that every part starts where the kernel likes to read
 
@@ -41,30 +41,23 @@ def empty(parts: Parts) -> Tensor:
     return torch.empty(size(parts), dtype=torch.uint8, device="cpu")
 
 
-def zeros(parts: Parts) -> Tensor:
-    return torch.zeros(size(parts), dtype=torch.uint8, device="cpu")
-
-
-def rows_of(tensor: Tensor, rows: Intervals) -> list[Tensor]:
-    """Views of runs of a tensor's tokens, (batch, heads, tokens, …)."""
-    return [tensor[:, :, first:end] for first, end in rows]
+def runs(whole: Tensor, rows: Intervals, some: Tensor, axis: int = 2) -> Iterator[tuple[Tensor, Tensor]]:
+    """Views of the runs of rows in a whole tensor, and of the same runs in one that has these rows alone."""
+    for row, (first, end) in numbered(rows):
+        yield whole.narrow(axis, first, end - first), some.narrow(axis, row, end - first)
 
 
 def packed(tensors: Sequence[Tensor], rows: Intervals, parts: Parts) -> Tensor:
     """Some rows of each tensor as a message."""
     message = empty(parts)
     for into, tensor in zip(read(message, parts), tensors, strict=True):
-        at = 0
-        for piece in rows_of(tensor, rows):
-            into[:, :, at : at + piece.shape[2]].copy_(piece)
-            at += piece.shape[2]
+        for there, here in runs(tensor, rows, into):
+            here.copy_(there)
     return message
 
 
 def add_rows(into: Sequence[Tensor], rows: Intervals, message: Tensor, parts: Parts) -> None:
     """What a message holds, added to those rows of each tensor."""
     for tensor, more in zip(into, read(message, parts), strict=True):
-        at = 0
-        for piece in rows_of(tensor, rows):
-            piece.add_(more[:, :, at : at + piece.shape[2]])
-            at += piece.shape[2]
+        for there, here in runs(tensor, rows, more):
+            there.add_(here)

@@ -16,7 +16,7 @@ from headwork.errors import HeadworkError
 from headwork.torch.calls import accumulator
 from headwork.torch.cluster import exchange, ulysses
 from headwork.torch.cluster.agreement import agree, check_held
-from headwork.torch.cluster.blockwise import Gradients, Partial
+from headwork.torch.cluster.blockwise import Gradients, KeyGradients, Partial
 from headwork.torch.cluster.call import Call, description, ends_of
 from headwork.torch.cluster.cost import chosen, sizes_of
 from headwork.torch.cluster.line import Line
@@ -152,13 +152,13 @@ def backward(
         if dlse is not None:
             delta -= dlse.reshape(delta.shape)
         d_q, d_k, d_v = (torch.zeros(x.shape, dtype=dtype) for x in (q, k, v))
-        mine = Gradients(q, d_out, sums, delta, d_q)
+        mine, keys = Gradients(q, d_out, sums, delta, d_q), KeyGradients(k, v, d_k, d_v)
         way = way_of(call, found, q, k, v)
         if way == "ulysses":
-            ulysses.backward(line, found, call.scores, mine, k, v, d_k, d_v)
+            ulysses.backward(line, found, call.scores, mine, keys)
         else:
             ahead = line.world if way == "gather" else 1
-            exchange.backward(line, found, call.scores, mine, k, v, d_k, d_v, ahead)
+            exchange.backward(line, found, call.scores, mine, keys, ahead)
     sent[group] = line.sent
     wanted = zip((d_q, d_k, d_v), (query, key, value), strict=True)
     d_query, d_key, d_value = (gradient.reshape(x.shape).to(x.dtype) for gradient, x in wanted)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from headwork.torch.cluster.splits import Interval, Intervals, laid, rows
+from headwork.torch.cluster.splits import Interval, Intervals, laid, numbered, rows
 
 
 class Span(NamedTuple):
@@ -73,15 +73,6 @@ def pair(of: Reading, reader: int, owner: int) -> Pair:
         if found
     )
     return Pair(sent, tuple(calls))
-
-
-def numbered(intervals: Intervals) -> Iterator[tuple[int, Interval]]:
-    """Each interval that has rows, with the number of its first row."""
-    row = 0
-    for first, end in intervals:
-        if first < end:
-            yield row, (first, end)
-        row += end - first
 
 
 def runs(

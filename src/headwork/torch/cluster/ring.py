@@ -42,8 +42,8 @@ def ring_attention(
     is the group, and go as DTensors; for them "auto" is contiguous, as `Shard` lays rows out.
     """
     if is_distributed(query, key, value):
-        options = (causal, window, scale, softcap, offsets, split, method)
-        return over_mesh(query, key, value, group, *options, return_lse)
+        options = {"causal": causal, "window": window, "scale": scale, "softcap": softcap, "offsets": offsets}
+        return over_mesh(query, key, value, group, split, return_lse, options | {"method": method})
     ring = group_of(group)
     try:
         check_shapes(query, key, value)
@@ -58,19 +58,17 @@ def ring_attention(
     return (out, lse.to(accumulator(query))) if return_lse else out
 
 
-def over_mesh(query: Any, key: Any, value: Any, group: Any, *rest: Any) -> Any:
+def over_mesh(
+    query: Any, key: Any, value: Any, group: Any, split: Split, return_lse: bool, options: dict[str, Any]
+) -> Any:
     """The same for DTensors, on their local rows."""
     axis = axis_of(query, key, value)
-    *options, split, method, return_lse = rest
     if group is not None:
         error = HeadworkError("DTensors say themselves over which ranks they lie: leave group out.")
         refuse_placement(query, key, value, error)
-    causal, window, scale, softcap, offsets = options
     local = [tensor.to_local() for tensor in (query, key, value)]
+    ring = query.device_mesh.get_group(axis)
     split = "contiguous" if isinstance(split, str) and split == "auto" else split
-    out, lse = ring_attention(
-        *local, group=query.device_mesh.get_group(axis), causal=causal, window=window, scale=scale, softcap=softcap,
-        offsets=offsets, split=split, method=method, return_lse=True,
-    )  # fmt: skip
+    out, lse = ring_attention(*local, group=ring, split=split, return_lse=True, **options)
     whole = wrapped(out, query, (value.shape[-1],))
     return (whole, wrapped(lse, query, ())) if return_lse else whole

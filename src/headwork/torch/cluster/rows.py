@@ -10,7 +10,7 @@ from headwork.errors import HeadworkError
 from headwork.torch.cluster.agreement import agree, check_held, refuse
 from headwork.torch.cluster.groups import group_of, split_of
 from headwork.torch.cluster.line import Line
-from headwork.torch.cluster.messages import Part, empty, read
+from headwork.torch.cluster.messages import Part, empty, read, runs
 from headwork.torch.cluster.splits import Intervals, Split, digest, laid, named
 
 
@@ -77,10 +77,8 @@ class Whole(torch.autograd.Function):
         ctx.dim, ctx.mine = dim, layout[line.rank]
         out = x.new_empty((*x.shape[:dim], sum(held), *x.shape[dim + 1 :]))
         for rank, rows_of_rank in enumerate(gathered(line, x, dim, held)):
-            at = 0
-            for first, end in layout[rank]:
-                out.narrow(dim, first, end - first).copy_(rows_of_rank.narrow(dim, at, end - first))
-                at += end - first
+            for there, here in runs(out, layout[rank], rows_of_rank, dim):
+                there.copy_(here)
         return out
 
     @staticmethod
@@ -92,12 +90,8 @@ class Whole(torch.autograd.Function):
 def gathered(line: Line, x: Tensor, dim: int, held: list[int]) -> list[Tensor]:
     """Every rank's rows, each sent straight to each."""
     parts = [[Part((*x.shape[:dim], count, *x.shape[dim + 1 :]), x.dtype)] for count in held]
-    mine = empty(parts[line.rank])
-    read(mine, parts[line.rank])[0].copy_(x)
-    messages = [mine if rank == line.rank else empty(parts[rank]) for rank in range(line.world)]
-    others = [(line.rank + t) % line.world for t in range(1, line.world)]
-    under = [line.receive(peer, messages[peer], "unshard") for peer in others if messages[peer].numel()]
-    under += [line.send(peer, mine, "unshard") for peer in others if mine.numel()]
-    for one in under:
-        line.wait(one)
-    return [read(message, parts[rank])[0] for rank, message in enumerate(messages)]
+    messages = [empty(each) for each in parts]
+    found = [read(message, each)[0] for message, each in zip(messages, parts, strict=True)]
+    found[line.rank].copy_(x)
+    line.each_to_each(messages, "unshard")
+    return found

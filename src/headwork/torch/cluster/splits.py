@@ -1,7 +1,7 @@
 """Where the rows of a sequence lie: for every rank the intervals of positions it holds, in the order of its rows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -73,6 +73,15 @@ def checked(split: Any) -> str | tuple[Intervals, ...]:
 
 def rows(intervals: Intervals) -> int:
     return sum(end - first for first, end in intervals)
+
+
+def numbered(intervals: Intervals) -> Iterator[tuple[int, Interval]]:
+    """Each interval that has rows, with the number of its first row."""
+    row = 0
+    for first, end in intervals:
+        if first < end:
+            yield row, (first, end)
+        row += end - first
 
 
 def named(split: str | tuple[Intervals, ...]) -> str:

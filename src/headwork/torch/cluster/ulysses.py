@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from headwork.torch.cluster import blockwise
-from headwork.torch.cluster.blockwise import Gradients, Partial, Scores
+from headwork.torch.cluster.blockwise import Gradients, KeyGradients, Partial, Scores
 from headwork.torch.cluster.line import GRADIENTS, ROWS, Line
-from headwork.torch.cluster.messages import Part, empty, read
+from headwork.torch.cluster.messages import Part, empty, read, runs
 from headwork.torch.cluster.reading import Reading, Span, reading
 from headwork.torch.cluster.splits import Interval, Intervals, pieces, rows
 
@@ -53,30 +53,24 @@ def swap(
     for t in range(1, line.world):
         source, target = (line.rank - t) % line.world, (line.rank + t) % line.world
         tensors = give(target)
-        message = empty([Part(tuple(x.shape), x.dtype) for x in tensors])
-        for into, x in zip(read(message, [Part(tuple(x.shape), x.dtype) for x in tensors]), tensors, strict=True):
+        given = [Part(tuple(x.shape), x.dtype) for x in tensors]
+        message = empty(given)
+        for into, x in zip(read(message, given), tensors, strict=True):
             into.copy_(x)
         coming = line.receive(source, empty(parts(source)), step, tag) if any(p.bytes for p in parts(source)) else None
         going = line.send(target, message, step, tag) if message.numel() else None
         under.append((source, coming, going))
         while len(under) > (1 if t < line.world - 1 else 0):
             peer, came, gone = under.pop(0)
-            take(
-                peer,
-                read(line.wait(came), parts(peer))
-                if came
-                else [torch.empty(p.shape, dtype=p.dtype) for p in parts(peer)],
-            )
+            take(peer, read(line.wait(came) if came else empty(parts(peer)), parts(peer)))
             if gone:
                 line.wait(gone)
 
 
 def put(into: Tensor, intervals: Intervals, piece: Tensor) -> None:
     """Rows of a rank at their positions in the whole sequence."""
-    at = 0
-    for first, end in intervals:
-        into[:, :, first:end].copy_(piece[:, :, at : at + end - first])
-        at += end - first
+    for there, here in runs(into, intervals, piece):
+        there.copy_(here)
 
 
 def taken(whole: Tensor, intervals: Intervals) -> Tensor:
@@ -122,11 +116,7 @@ class Turned:
         return groups(self.all[self.line.rank], *self.sizes)
 
     def back(
-        self,
-        query: Sequence[Tensor],
-        key: Sequence[Tensor],
-        home: Callable[[Heads, list[Tensor]], None],
-        tag: int,
+        self, query: Sequence[Tensor], key: Sequence[Tensor], home: Callable[[Heads, list[Tensor]], None], tag: int
     ) -> None:
         """Rows of the results to the ranks that hold them; `home` is called with every rank's heads."""
         line, found = self.line, self.found
@@ -167,27 +157,18 @@ def forward(
     turned.back([out.to(query.dtype), lse], [], home, ROWS)
 
 
-def backward(
-    line: Line,
-    found: Reading,
-    scores: Scores,
-    mine: Gradients,
-    key: Tensor,
-    value: Tensor,
-    d_key: Tensor,
-    d_value: Tensor,
-) -> None:
-    turned = Turned(line, found, [mine.lse, mine.delta, mine.query, mine.d_out], [key, value])
+def backward(line: Line, found: Reading, scores: Scores, mine: Gradients, keys: KeyGradients) -> None:
+    turned = Turned(line, found, [mine.lse, mine.delta, mine.query, mine.d_out], [keys.key, keys.value])
     (lse, delta, query, d_out), (k, v) = turned.query, turned.key
-    d_q, d_k, d_v = (x.new_zeros(x.shape, dtype=d_key.dtype) for x in (query, k, v))
+    d_q, d_k, d_v = (x.new_zeros(x.shape, dtype=keys.d_key.dtype) for x in (query, k, v))
     for here, read_heads in turned.groups():
         rows_here = Gradients(query[:, here], d_out[:, here], lse[:, here], delta[:, here], d_q[:, here])
-        keys, values, d_keys, d_values = (x[:, read_heads] for x in (k, v, d_k, d_v))
-        blockwise.backward(rows_here, keys, values, d_keys, d_values, turned.calls(), scores)
+        read_here = KeyGradients(*(x[:, read_heads] for x in (k, v, d_k, d_v)))
+        blockwise.backward(rows_here, read_here, turned.calls(), scores)
 
     def home(heads: Heads, pieces: list[Tensor]) -> None:
         mine.d_query[:, slice(*heads.query)] = pieces[0]
-        d_key[:, slice(*heads.key)] += pieces[1]
-        d_value[:, slice(*heads.key)] += pieces[2]
+        keys.d_key[:, slice(*heads.key)] += pieces[1]
+        keys.d_value[:, slice(*heads.key)] += pieces[2]
 
     turned.back([d_q], [d_k, d_v], home, GRADIENTS)
