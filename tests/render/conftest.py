@@ -22,6 +22,7 @@ REMEDIES = {
     "pdftoppm": "apt-get install poppler-utils",
     "node": "apt-get install nodejs npm",
     "npm": "apt-get install nodejs npm",
+    "bwrap": "apt-get install bubblewrap",
     "playwright": "pip install playwright",
     "axe_playwright_python": "pip install axe-playwright-python",
     "typst": "pip install '.[pages]'",
@@ -31,7 +32,7 @@ REMEDIES = {
     "transformers": "pip install transformers",
     "mkdocs": "pip install '.[docs]'",
 }
-PROGRAMS = ("pdflatex", "chromium", "pdftoppm", "node", "npm")
+PROGRAMS = ("pdflatex", "chromium", "pdftoppm", "node", "npm", "bwrap")
 
 
 def require(*tools: str) -> None:

@@ -158,7 +158,7 @@ def test_the_command_draws_wide_and_dark(tmp_path: Path) -> None:
 
 def test_the_same_picture_on_every_page(workings: dict[str, Working]) -> None:
     """HTML, PDF and notebook hold what `draw` draws."""
-    from headwork.render.typst_maths import string
+    from headwork.render.typst import string
 
     working = workings["thinking-machine"]
     picture = working.problems[0].picture
@@ -188,7 +188,7 @@ def test_markdown_has_its_pictures_beside_it(tmp_path: Path, workings: dict[str,
 
 def test_latex_draws_it_itself(workings: dict[str, Working]) -> None:
     """Every box and every arrow, in LaTeX's own picture, with no package but color."""
-    from headwork.render.latex_picture import latex_picture
+    from headwork.render.latex import latex_picture
 
     drawing = draw(headwork.diagram(heads=2), wide=True)
     source = latex_picture(drawing)

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from headwork.inline import inline, sentence
 from headwork.maths import Maths
 from headwork.render import prose
-from headwork.render.dollars import read_tex
 from headwork.render.drawing import runs
+from headwork.render.html import mathml
 from headwork.render.latex_maths import latex
-from headwork.render.mathml import mathml
-from headwork.render.prose import read_maths, read_prose
+from headwork.render.prose import read_maths, read_prose, read_tex
 from headwork.render.save import DATA, PAGES, rendered
-from headwork.render.typst_maths import typst_maths
+from headwork.render.typst import typst_maths
 from headwork.sheets.load import load
 from headwork.sheets.shelf import built_in
 from headwork.solving import solve

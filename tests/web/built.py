@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from headwork.web.single import write_single
-from headwork.web.site import write_site
+from headwork.web.site import write_single, write_site
 from tests.render.conftest import require
 
 OWN = """title = "A sheet of my own"

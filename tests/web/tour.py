@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headwork.marking.link import from_link
+from headwork.marking.one_file import from_link
 from headwork.sheets.load import load, parse_sheet
 from tests.web.conftest import until
 from tests.web.test_grids import cell, focused, worked

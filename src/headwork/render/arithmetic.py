@@ -1,18 +1,22 @@
-"""The arithmetic of one entry: terms with numbers in, the sum, the result."""
+"""The arithmetic of one entry: terms with numbers in, the sum, the result; and where on the page they come from."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from headwork import maths as m
 from headwork import ops
 from headwork.graph import Step
+from headwork.notation import Notation
 from headwork.numbers.certain import AnyNumber
 from headwork.numbers.functions import power_of_e, total
 from headwork.readings.exact import Entry, Hidden
-from headwork.render.blocks import Aligned, Display
+from headwork.render.blocks import Aligned, Display, How
 from headwork.render.cells import Style, cell, figures
-from headwork.working import Arithmetic
+from headwork.render.equations import operand_key
+from headwork.working import Arithmetic, Equation, arithmetic
 
 FIGURES = 4  # of exponentials, which have no end
+MOST_PLACES = 20_000  # numbers that go into one matrix; beyond them the page would weigh megabytes
+Rule = Callable[[Arithmetic, Style], Sequence[Aligned]]
 
 
 def arithmetic_display(line: Arithmetic, style: Style) -> Display:
@@ -78,7 +82,7 @@ def _told(terms: Sequence[Entry], style: Style) -> str:
     return _relation(all(cell(x, style)[1] for x in terms))
 
 
-def _between(sign: str) -> Callable[[Arithmetic, Style], Sequence[Aligned]]:
+def _between(sign: str) -> Rule:
     """a ∘ b, of two entries that meet."""
 
     def rule(line: Arithmetic, style: Style) -> Sequence[Aligned]:
@@ -88,41 +92,27 @@ def _between(sign: str) -> Callable[[Arithmetic, Style], Sequence[Aligned]]:
     return rule
 
 
-def _divide_by(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    ((a, b),) = line.terms
-    return [_line(_told((a, b), style), m.Ratio(cell(a, style)[0], cell(b, style)[0], undone=True))]
+def _of_numbers(written: Callable[..., m.Maths]) -> Rule:
+    """One line, with all the numbers that go in as `written` takes them."""
+
+    def rule(line: Arithmetic, style: Style) -> Sequence[Aligned]:
+        terms = [x for term in line.terms for x in term]
+        return [_line(_told(terms, style), written(*(cell(x, style)[0] for x in terms)))]
+
+    return rule
+
+
+def _mean(*terms: m.Maths) -> m.Maths:
+    return m.Ratio(m.signed_sum(terms), m.Number(str(len(terms))), undone=True)
+
+
+def _largest(*terms: m.Maths) -> m.Maths:
+    return m.applied("max", m.between(terms, ","))
 
 
 def _exp(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     ((s,),) = line.terms
     return [_line(_told((s,), style), _power(s, style), "hidden by the mask" if isinstance(s, Hidden) else "")]
-
-
-def _sums(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    terms = [x for (x,) in line.terms]
-    return [_line(_told(terms, style), m.signed_sum(cell(x, style)[0] for x in terms))]
-
-
-def _means(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    terms = [x for (x,) in line.terms]
-    total = m.signed_sum(cell(x, style)[0] for x in terms)
-    return [_line(_told(terms, style), m.Ratio(total, m.Number(str(len(terms))), undone=True))]
-
-
-def _square_root(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    ((x,),) = line.terms
-    return [_line(_told((x,), style), m.RootOf(cell(x, style)[0]))]
-
-
-def _relu(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    ((x,),) = line.terms
-    return [_line(_told((x,), style), m.applied("max", m.between((m.Number("0"), cell(x, style)[0]), ",")))]
-
-
-def _maxima(line: Arithmetic, style: Style) -> Sequence[Aligned]:
-    terms = [x for (x,) in line.terms]
-    largest = m.applied("max", m.between((cell(x, style)[0] for x in terms), ","))
-    return [_line(_told(terms, style), largest)]
 
 
 def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
@@ -162,7 +152,7 @@ def _moved(line: Arithmetic, style: Style) -> Sequence[Aligned]:
     return [_line("=", m.Row((m.Words("an entry of "), line.sources[0].maths)))]
 
 
-ARITHMETIC: Mapping[type[ops.Op], Callable[[Arithmetic, Style], Sequence[Aligned]]] = {
+ARITHMETIC: Mapping[type[ops.Op], Rule] = {
     ops.Given: lambda line, style: [],
     ops.MatMul: _matmul,
     ops.Transpose: _moved,
@@ -174,15 +164,49 @@ ARITHMETIC: Mapping[type[ops.Op], Callable[[Arithmetic, Style], Sequence[Aligned
     ops.Constant: lambda line, style: [],
     ops.Multiply: _between("·"),
     ops.Subtract: _between("−"),
-    ops.DivideBy: _divide_by,
+    ops.DivideBy: _of_numbers(lambda a, b: m.Ratio(a, b, undone=True)),
     ops.Exp: _exp,
-    ops.Sums: _sums,
-    ops.Maxima: _maxima,
+    ops.Sums: _of_numbers(lambda *terms: m.signed_sum(terms)),
+    ops.Maxima: _of_numbers(_largest),
     ops.Rows: _moved,
     ops.Stack: _moved,
     ops.Rotate: _matmul,
     ops.Softcap: _softcap,
-    ops.Means: _means,
-    ops.SquareRoot: _square_root,
-    ops.Relu: _relu,
+    ops.Means: _of_numbers(_mean),
+    ops.SquareRoot: _of_numbers(m.RootOf),
+    ops.Relu: _of_numbers(lambda x: _largest(m.Number("0"), x)),
 }
+
+
+# What a page that can be pointed at knows of every entry: where it came from, and its arithmetic.
+
+
+def pointed_at(equation: Equation, key: str, notation: Notation, style: Style, *, causal: bool) -> Iterator[How]:
+    """Every entry of a worked equation; nothing for one that is given, or too large to be followed by hand."""
+    if not equation.worked or equation.value is None:
+        return
+    entries = [(i, j) for i, row in enumerate(equation.value) for j in range(len(row))]
+    if len(entries) * len(equation.origin(0, 0).places) > MOST_PLACES:
+        return
+    for place in entries:
+        yield entry_how(equation, place, key, notation, style, causal)
+
+
+def entry_how(
+    equation: Equation, place: tuple[int, int], key: str, notation: Notation, style: Style, causal: bool
+) -> How:
+    """One entry, where the page has it."""
+    origin = equation.origin(*place)
+    line = arithmetic(origin, notation)
+    shown = (equation.shown_place(source) for source in origin.places)
+    sources = tuple((operand_key(key, number), row, column) for number, row, column in shown)
+    own = line.result if isinstance(line.step.op, ops.Add) else line.terms[0][0]
+    hidden = isinstance(line.step.op, ops.Add | ops.Softmax) and isinstance(own, Hidden)
+    reason = _reason(origin.row, origin.column, notation.first_index, causal) if hidden else ""
+    return How((key, *place), sources, arithmetic_display(line, style).lines, reason)
+
+
+def _reason(row: int, column: int, first: int, causal: bool) -> str:
+    """Why an entry is hidden."""
+    hidden = f"Hidden: the mask keeps token {row + first} from reading key {column + first}"
+    return f"{hidden}, which comes later." if causal else f"{hidden}."

@@ -178,7 +178,7 @@ class Arrangement:
             if own:
                 stands_for = (rest or many) if self.sharing == 1 else rest
                 last = group[-1] if self.sharing > 1 else self.heads[-1]
-                cards.append(Card(self._title(head, last, stands_for), tuple(self._layers(own)), stands_for))
+                cards.append(Card(Words(self._title(head, last, stands_for)), tuple(self._layers(own)), stands_for))
         if self.sharing == 1:
             return cards
         shared = [row for row in here if self._shared(row) and self.rows[row].head == number]
@@ -239,10 +239,7 @@ class Arrangement:
     def _name(self, head: Head) -> str:
         return next(e.name.subscripts[-1] for e in self.rows if e.head == head and e.name.subscripts)
 
-    def _title(self, head: Head, last: Head, many: bool) -> Maths:
-        return Words(self._title_text(head, last, many))
-
-    def _title_text(self, head: Head, last: Head, many: bool) -> str:
+    def _title(self, head: Head, last: Head, many: bool) -> str:
         name = self._name(head)
         if isinstance(head, str):
             joins = [e.step.op.of for e in self.rows if isinstance(e.step.op, Join) and e.step.op.of is not None]

@@ -16,23 +16,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "v": ("V", "V_before_bias", "W_V", "b_V", "V_new", "V_past", "V_past_before_bias"),
     "weights": (  # a row for every token, a column for every key, and what is made of their rows
-        *(
-            "scores",
-            "scaled",
-            "capped",
-            "tanh",
-            "tanh_squared",
-            "lost",
-            "biased",
-            "masked",
-            "maxima",
-            "shifted",
-            "exponentials",
-            "sums",
-            "drop",
-            "correction",
-        ),
-        *("block_sums", "kept_sums", "weights", "weighted", "row_term", "centred"),
+        *("scores", "scaled", "capped", "tanh", "tanh_squared", "lost", "biased", "masked", "maxima", "shifted"),
+        *("exponentials", "sums", "drop", "correction", "block_sums", "kept_sums", "weights", "weighted", "row_term"),
+        "centred",
     ),
     "output": (
         *("block_output", "kept_running", "running", "head_output", "joined", "output_before_bias", "output"),
@@ -40,9 +26,10 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 UNCOLOURED = (
-    *("X", "X_past", "X_positioned", "positions", "cos", "sin", "cos_Q", "sin_Q"),
+    *("X", "X_past", "X_positioned", "X_past_positioned", "positions", "positions_past", "positions_new"),
+    *("cos", "sin", "cos_Q", "sin_Q"),
     *("context", "mask", "bias", "distance", "target", "active"),
-    *(f"{role}_{i}" for i in (1, 2) for role in AROUND),
+    *(f"{role}_{i}" for i in (1, "past_1", 2) for role in AROUND),
 )
 _FAMILY = {role: family for family, roles in FAMILIES.items() for role in roles}
 _BEFORE = ("d_", "change_", "next_")  # a gradient has the colour of what it is the gradient of

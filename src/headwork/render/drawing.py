@@ -3,24 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from headwork import maths as m
 from headwork.graph import Head
 from headwork.inline import inline
-from headwork.maths import (
-    Above,
-    Barred,
-    Below,
-    Gap,
-    Grid,
-    Letter,
-    Maths,
-    Named,
-    Number,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    Words,
-)
 
 SIZE, SMALL = 13.0, 11.0
 SCRIPT = 0.72  # size of a subscript, as part of what it stands below
@@ -70,7 +55,7 @@ class Line:
 class Label:
     """A formula on its base line."""
 
-    maths: Maths
+    maths: m.Maths
     x: float
     y: float
     anchor: str = "middle"  # or "start", "end"
@@ -114,7 +99,7 @@ class Run:
 NARROW, WIDE = "fijlrtI,.·|()[]/′:; ", "mwMW…—"
 
 
-def label_width(maths: Maths, size: float = SIZE) -> float:
+def label_width(maths: m.Maths, size: float = SIZE) -> float:
     """About how wide a label is, rather too much than too little."""
     return sum(run.scale * sum(map(_advance, run.text)) for run in runs(maths)) * size
 
@@ -125,41 +110,41 @@ def _advance(character: str) -> float:
     return 0.9 if character in WIDE else 0.76 if character.isupper() else 0.58
 
 
-def runs(maths: Maths, rise: float = 0.0, scale: float = 1.0) -> Iterator[Run]:
+def runs(maths: m.Maths, rise: float = 0.0, scale: float = 1.0) -> Iterator[Run]:
     """A formula on one line: fractions with a slash, roots without a bar."""
-    if isinstance(maths, Letter):
+    if isinstance(maths, m.Letter):
         yield Run(maths.text, rise, scale, slanted=len(maths.text.rstrip("′")) == 1)
-    elif isinstance(maths, Number | Words):
+    elif isinstance(maths, m.Number | m.Words):
         yield Run(maths.text, rise, scale)
-    elif isinstance(maths, Sign):
+    elif isinstance(maths, m.Sign):
         spaced = maths.text in "=+≈|→÷"
         text = "∗" if maths.text == "∘" else maths.text  # which text fonts lack
         yield Run(f"\u00a0{text}\u00a0" if spaced else text, rise, scale)
-    elif isinstance(maths, Row):
+    elif isinstance(maths, m.Row):
         for item in maths.items:
             yield from runs(item, rise, scale)
-    elif isinstance(maths, Named):
+    elif isinstance(maths, m.Named):
         yield from runs(maths.of, rise, scale)
-    elif isinstance(maths, Below | Above):
+    elif isinstance(maths, m.Below | m.Above):
         yield from runs(maths.base, rise, scale)
-        shift = 0.38 if isinstance(maths, Above) else -0.22
+        shift = 0.38 if isinstance(maths, m.Above) else -0.22
         yield from runs(maths.script, rise + shift * scale, scale * SCRIPT)
-    elif isinstance(maths, Ratio):
+    elif isinstance(maths, m.Ratio):
         yield from _bracketed(maths.over, rise, scale)
         yield Run("/", rise, scale)
         yield from _bracketed(maths.under, rise, scale)
-    elif isinstance(maths, Barred):
+    elif isinstance(maths, m.Barred):
         yield Run(inline(maths), rise, scale, slanted=True)
-    elif isinstance(maths, RootOf):
+    elif isinstance(maths, m.RootOf):
         yield Run("√", rise, scale)
         yield from _bracketed(maths.of, rise, scale)
     else:
-        assert not isinstance(maths, Gap | Grid), "labels hold no matrices"
+        assert not isinstance(maths, m.Gap | m.Grid), "labels hold no matrices"
 
 
-def _bracketed(maths: Maths, rise: float, scale: float) -> Iterator[Run]:
+def _bracketed(maths: m.Maths, rise: float, scale: float) -> Iterator[Run]:
     """A sum below a slash or a root needs brackets; a product above one does not."""
-    summed = isinstance(maths, Row) and any(item in (Sign("+"), Sign("−")) for item in maths.items)
+    summed = isinstance(maths, m.Row) and any(item in (m.Sign("+"), m.Sign("−")) for item in maths.items)
     if summed:
         yield Run("(", rise, scale)
     yield from runs(maths, rise, scale)

@@ -6,7 +6,6 @@ from headwork.maths import Maths, Number, Words
 from headwork.numbers.digits import decimal, to_float
 from headwork.numbers.quick import quick_value
 from headwork.readings.exact import Entry, Hidden
-from headwork.render.blocks import Heat
 from headwork.render.colours import family
 from headwork.render.drawing import Drawing, Label, Line, Rect, Shape, label_width
 from headwork.working import Equation
@@ -18,17 +17,11 @@ NAMES = 9.5  # size of what stands beside rows and columns
 LONGEST = 16  # characters of a token's name
 
 
-def drawn(heat: Heat) -> Drawing:
-    """The map of a page's block, with the names that it carries."""
-    return heat_map(heat.equation, heat.first_index, heat.tokens, heat.keys)
-
-
 def heat_map(equation: Equation, first_index: int, tokens: tuple[str, ...] = (), keys: tuple[str, ...] = ()) -> Drawing:
     """The squares of a matrix of weights: the fuller, the larger; crossed out what the mask hides.
 
     `tokens` and `keys` are what the rows and columns are called; they are counted from `first_index` without.
     """
-    assert equation.value is not None
     return _Map(equation, first_index, tokens, keys).drawing()
 
 

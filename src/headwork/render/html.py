@@ -6,13 +6,15 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from headwork.maths import Prose
+from headwork import maths as m
 from headwork.render import blocks as b
-from headwork.render.colours import style_sheet
-from headwork.render.mathml import mathml, spot_id
+from headwork.render.colours import family, style_sheet
+from headwork.render.diagram import picture_of
 from headwork.render.svg import svg
+from headwork.working import ProblemWorking
 
 LAYOUT = {"pointing": True}  # a page scrolls, so there is room
+SCOPE = "headwork"  # the class of what a notebook shows: the style reaches nothing outside it
 
 
 def document(blocks: Iterable[b.Block]) -> str:
@@ -43,15 +45,15 @@ def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
 
 def _sections(blocks: Iterable[b.Block], found: dict[str, object]) -> Iterator[str]:
     """A section for every heading and what stands under it; for what stands before the first one too."""
-    inside = False
+    begun = False
     for block in blocks:
-        if not inside or isinstance(block, b.Heading):
-            yield "</section>\n<section>\n" if inside else "<section>\n"
-            inside = True
+        if not begun or isinstance(block, b.Heading):
+            yield "</section>\n<section>\n" if begun else "<section>\n"
+            begun = True
         if isinstance(block, b.Display):
             found.update((spot_id(how.spot), _how(how)) for how in block.how)
         yield block_html(block) + "\n"
-    yield "</section>\n" if inside else ""
+    yield "</section>\n" if begun else ""
 
 
 def static(name: str) -> str:
@@ -74,7 +76,7 @@ def how_html(how: b.How) -> str:
     return lines + reason
 
 
-def prose_html(prose: Prose) -> str:
+def prose_html(prose: m.Prose) -> str:
     return "".join(escape(p) if isinstance(p, str) else mathml(p) for p in prose)
 
 
@@ -101,7 +103,7 @@ def _entries(entries: b.Entries) -> str:
 
 
 def _table(table: b.Table) -> str:
-    def cells(row: tuple[Prose, ...], tag: str) -> Iterator[str]:
+    def cells(row: tuple[m.Prose, ...], tag: str) -> Iterator[str]:
         for i, cell in enumerate(row):
             side = "" if i < table.left else ' class="right-hand"'
             scope = ' scope="col"' if tag == "th" else ""
@@ -110,18 +112,6 @@ def _table(table: b.Table) -> str:
     head = "".join(cells(table.header, "th"))
     rows = "\n".join(f"<tr>{''.join(cells(row, 'td'))}</tr>" for row in table.rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
-
-
-def _picture(picture: b.Picture) -> str:
-    from headwork.render.diagram import fitting
-
-    return f'<figure class="picture">{svg(fitting(picture.diagram))}</figure>'
-
-
-def heat_svg(heat: b.Heat) -> str:
-    from headwork.render.heat import drawn
-
-    return svg(drawn(heat))
 
 
 def _marked(marked: b.Marked) -> str:
@@ -149,9 +139,119 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Display: _display,
     b.Entries: _entries,
     b.Table: _table,
-    b.Picture: _picture,
-    b.Heat: lambda heat: f'<figure class="heat">{heat_svg(heat)}</figure>',
+    b.Picture: lambda picture: f'<figure class="picture">{svg(picture_of(picture))}</figure>',
+    b.Heat: lambda heat: f'<figure class="heat">{svg(picture_of(heat))}</figure>',
     b.Marked: _marked,
     b.Finding: _finding,
     b.Space: lambda space: f'<div class="space" style="height:{1.8 * space.lines:.1f}em"></div>',
+}
+
+
+# For notebooks.
+
+
+def fragment(thing: object) -> str:
+    """A line, a problem or a whole working as a notebook shows it: the page's blocks and style, with no script."""
+    from headwork.render.page import shown_blocks
+
+    title = [b.Title(thing.problem.title)] if isinstance(thing, ProblemWorking) else []
+    body = "\n".join(map(block_html, [*title, *shown_blocks(thing)]))
+    return f'<div class="{SCOPE}"><style>\n{scoped(static("matrix.css"))}</style>\n{body}\n</div>'
+
+
+def scoped(style: str) -> str:
+    """Every rule under the class: one rule to a line, as the file has them."""
+    return "".join(f".{SCOPE} {line}\n" if "{" in line else f"{line}\n" for line in style.splitlines())
+
+
+# Formulas, which browsers set by themselves. The brackets of a matrix are drawn by the style sheet.
+
+STILL = ' stretchy="false"'
+OPENING = (m.Sign("("), m.Sign("["))
+FULL = ' displaystyle="true"'
+
+
+def mathml(maths: m.Maths, *, display: bool = False) -> str:
+    """A whole formula; fractions stand at full size in a display."""
+    return f"<math{FULL if display else ''}>{inside(maths)}</math>"
+
+
+def inside(maths: m.Maths) -> str:
+    """A part of a formula, as it stands in one."""
+    return NODES[type(maths)](maths)
+
+
+def _one(maths: m.Maths) -> str:
+    """As a single element: MathML counts children, and a minus that comes first in its row is a sign."""
+    return f"<mrow>{inside(maths)}</mrow>" if isinstance(maths, m.Row) else inside(maths)
+
+
+def _words(words: m.Words) -> str:
+    if words == m.BLANK:
+        return '<mspace class="blank"/>'
+    return f"<mtext>{escape(words.text).replace(' ', '&#160;')}</mtext>"
+
+
+def _sign(sign: m.Sign) -> str:
+    return f"<mo{STILL if sign.text in '|()[]' else ''}>{escape(sign.text)}</mo>"
+
+
+def _row(row: m.Row) -> str:
+    """Side by side; brackets grow with a fraction or a matrix between them, and only then."""
+    items = [_one(item) for item in row.items]
+    if len(items) == 3 and row.items[0] in OPENING and ("<mfrac" in items[1] or "<mtable" in items[1]):
+        items[0], items[2] = (
+            f"<mo>{sign.text}</mo>" for sign in (row.items[0], row.items[2]) if isinstance(sign, m.Sign)
+        )
+    return "".join(items)
+
+
+def _name(named: m.Named) -> str:
+    of, role = _one(named.of), family(named.role)
+    return f'<mrow class="role-{role}">{of}</mrow>' if role else of
+
+
+def _grid(grid: m.Grid) -> str:
+    rows = "".join(
+        "<mtr>" + "".join(f"<mtd{_named(grid, i, j)}>{inside(cell)}</mtd>" for j, cell in enumerate(row)) + "</mtr>"
+        for i, row in enumerate(grid.rows)
+    )
+    role = family(grid.holds.role) if grid.holds else ""
+    return f'<mtable class="grid{f" role-{role}" if role else ""}"{held(grid.holds)}>{rows}</mtable>'
+
+
+def held(holds: m.Holds | None) -> str:
+    """The attributes by which a page, its tests and other people's scripts find a matrix."""
+    if holds is None:
+        return ""
+    return f' data-role="{escape(holds.role)}" data-head="{"" if holds.head is None else escape(str(holds.head))}"'
+
+
+def _named(grid: m.Grid, i: int, j: int) -> str:
+    name = f' id="{spot_id((grid.key, i, j))}"' if grid.key else ""
+    if grid.holds is None:
+        return name
+    row, column = grid.holds.place(i, j)
+    return f'{name} data-row="{row}" data-column="{column}"'
+
+
+def spot_id(spot: b.Spot) -> str:
+    """What a page calls an entry of a matrix."""
+    return "-".join(map(str, spot))
+
+
+NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
+    m.Letter: lambda letter: f"<mi>{escape(letter.text)}</mi>",
+    m.Number: lambda number: f"<mn>{escape(number.text)}</mn>",
+    m.Sign: _sign,
+    m.Words: _words,
+    m.Named: _name,
+    m.Gap: lambda gap: f"<mphantom><mn>{escape(gap.text)}</mn></mphantom>",
+    m.Row: _row,
+    m.Below: lambda node: f"<msub>{_one(node.base)}{_one(node.script)}</msub>",
+    m.Above: lambda node: f"<msup>{_one(node.base)}{_one(node.script)}</msup>",
+    m.Ratio: lambda ratio: f"<mfrac>{_one(ratio.over)}{_one(ratio.under)}</mfrac>",
+    m.RootOf: lambda root: f"<msqrt>{inside(root.of)}</msqrt>",
+    m.Barred: lambda barred: f'<mover accent="true">{inside(barred.of)}<mo>¯</mo></mover>',
+    m.Grid: _grid,
 }

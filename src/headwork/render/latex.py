@@ -1,16 +1,20 @@
 """The page in LaTeX: compiles as it is, with amsmath and, for pictures and marks, colours."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from headwork.maths import Prose, width
 from headwork.render import blocks as b
-from headwork.render.colours import VERDICTS, shares
+from headwork.render.colours import LIGHT, VERDICTS, shares
+from headwork.render.diagram import picture_of
+from headwork.render.drawing import SIZE, Drawing, Label, Line, Rect, Shape
 from headwork.render.latex_maths import aligned, escaped, latex, marked_grid, sentence, unknown
-from headwork.render.latex_picture import latex_picture
+from headwork.render.svg import TINT
 
 LAYOUT = {"room": 78}  # characters that fit on a line of A4
 WIDE_CELL = 36  # from here on a table's cell is broken into lines
+UNIT = 0.62  # points to a unit of a drawing: so letters of 8 points fit as drawn
+WIDEST, HIGHEST = 465.0, 600.0  # points across a page, and down it
 
 _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 \usepackage{amsmath}
@@ -98,18 +102,6 @@ def _column(cells: list[Prose], flush_left: bool) -> str:
     return "l" if flush_left else "r"
 
 
-def _picture(picture: b.Picture) -> str:
-    from headwork.render.diagram import fitting
-
-    return latex_picture(fitting(picture.diagram))
-
-
-def _heat(heat: b.Heat) -> str:
-    from headwork.render.heat import drawn
-
-    return latex_picture(drawn(heat))
-
-
 def _marked(marked: b.Marked) -> str:
     def coloured(maths: str, verdict: str) -> str:
         rgb = ",".join(f"{share:.2f}" for share in shares(VERDICTS[verdict]))
@@ -133,9 +125,84 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Display: _display,
     b.Entries: _entries,
     b.Table: _table,
-    b.Picture: _picture,
-    b.Heat: _heat,
+    b.Picture: lambda picture: latex_picture(picture_of(picture)),
+    b.Heat: lambda heat: latex_picture(picture_of(heat)),
     b.Marked: _marked,
     b.Finding: _finding,
     b.Space: lambda space: rf"\room{{{space.lines}}}",
 }
+
+
+# A drawing in LaTeX's own `picture`: no package but `color`. Its lines run across and down, as ours do.
+
+
+def latex_picture(drawing: Drawing) -> str:
+    """The drawing, in the middle of its line."""
+    unit = min(UNIT, WIDEST / drawing.width, HIGHEST / drawing.height)
+    size = r"\scriptsize" if unit > 0.9 * UNIT else r"\tiny"
+    lines = [line for shape in drawing.shapes for line in _shape(shape, drawing.height, unit)]
+    return (
+        f"\\begin{{center}}{size}\\setlength{{\\unitlength}}{{{unit:.3f}pt}}%\n"
+        f"\\begin{{picture}}({drawing.width:.0f},{drawing.height:.0f})\n" + "\n".join(lines) + "\n"
+        "\\end{picture}\\end{center}"
+    )
+
+
+def _shape(shape: Shape, height: float, unit: float) -> Iterator[str]:
+    if isinstance(shape, Rect):
+        yield from _rect(shape, height, unit)
+    elif isinstance(shape, Line):
+        yield from _line(shape, height)
+    else:
+        yield _label(shape, height)
+
+
+def _colour(colour: str, share: float = 1.0) -> str:
+    """So much of a colour on white paper."""
+    mixed = (1 - share * (1 - part) for part in shares(LIGHT[colour or "ink"]))
+    return rf"\color[rgb]{{{','.join(f'{part:.3f}' for part in mixed)}}}"
+
+
+def _rect(rect: Rect, height: float, unit: float) -> Iterator[str]:
+    left, right = rect.x, rect.x + rect.width
+    bottom, top = height - rect.y - rect.height, height - rect.y
+    filled = {"plain": TINT, "cell": rect.share}.get(rect.look, 0.0)
+    if filled:
+        area = rf"\rule{{{rect.width * unit:.2f}pt}}{{{rect.height * unit:.2f}pt}}"
+        yield _put(left, bottom, f"{_colour(rect.colour, filled)}{area}")
+    middle = f"{(left + right) / 2:.1f},{(bottom + top) / 2:.1f}"
+    edge = _colour(rect.colour, 0.4 if rect.look in ("card", "cell", "hidden") else 1.0)
+    if rect.look == "source":
+        yield rf"\put({middle}){{{edge}\oval({rect.width:.1f},{rect.height:.1f})}}"
+    elif rect.look == "elsewhere":
+        yield _put(left, bottom, rf"{edge}\dashbox{{3}}({rect.width:.1f},{rect.height:.1f}){{}}")
+    else:
+        yield _put(left, bottom, rf"{edge}\framebox({rect.width:.1f},{rect.height:.1f}){{}}")
+
+
+def _line(line: Line, height: float) -> Iterator[str]:
+    colour = _colour(line.colour, 0.4 if line.dashed else 1.0)
+    for i, ((x, y), (to_x, to_y)) in enumerate(zip(line.points, line.points[1:], strict=False)):
+        across, down = to_x - x, to_y - y
+        if abs(across) > 2 and abs(abs(across) - abs(down)) < 0.5:  # the stroke through what is hidden
+            drawn = rf"\line({1 if across > 0 else -1},{-1 if down > 0 else 1}){{{abs(across):.1f}}}"
+        elif abs(across) > abs(down):
+            drawn = rf"\line({1 if across > 0 else -1},0){{{abs(across):.1f}}}"
+        else:
+            pen = "vector" if line.head and i == len(line.points) - 2 else "line"
+            drawn = rf"\{pen}(0,{-1 if down > 0 else 1}){{{abs(down):.1f}}}"
+            x = to_x
+        yield _put(x, height - y, f"{colour}{drawn}")
+
+
+def _label(label: Label, height: float) -> str:
+    text = f"${latex(label.maths).strip()}$"
+    smaller = r"\tiny" if label.size < SIZE - 1 else ""
+    before, after = {"start": ("", r"\hss"), "middle": (r"\hss", r"\hss"), "end": (r"\hss", "")}[label.anchor]
+    placed = rf"\hbox to 0pt{{{before}{_colour(label.colour)}{smaller}{text}{after}}}"
+    turned = rf"\rotatebox{{90}}{{{_colour(label.colour)}{smaller}{text}}}"
+    return _put(label.x, height - label.y, turned if label.turned else placed)
+
+
+def _put(x: float, y: float, drawn: str) -> str:
+    return rf"\put({x:.1f},{y:.1f}){{{drawn}}}"

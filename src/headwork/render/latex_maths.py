@@ -7,56 +7,43 @@ from typing import Any
 from headwork import maths as m
 from headwork.render.blocks import Aligned
 
+# By TeX's names, which `prose` reads; of two for one character the later is written.
+GREEK = dict(
+    zip(
+        (
+            *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "iota", "kappa"),
+            *("lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi"),
+            *("omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega", "partial"),
+        ),
+        "αβγδεεζηθικλμνξπρστυφφχψωΓΔΘΛΞΠΣΦΨΩ∂",
+        strict=True,
+    )
+)
+SIGNS = dict(
+    zip(
+        (
+            *("cdot", "times", "div", "odot", "circ", "oplus", "pm", "surd", "leq", "le", "geq", "ge", "neq", "ne"),
+            *("approx", "in", "mid", "infty", "sum", "ldots", "dots", "to", "leftarrow", "prime", "-", "'"),
+        ),
+        "·×÷∘∘⊕±√≤≤≥≥≠≠≈∈|∞Σ……→←′−′",
+        strict=True,
+    )
+)
 # Characters that stand for themselves in our text and for a command in LaTeX.
 _COMMANDS = {
+    **{character: f"\\{name} " for name, character in (*GREEK.items(), *SIGNS.items())},
     "−": "-",
-    "·": r"\cdot ",
-    "×": r"\times ",
-    "÷": r"\div ",
-    "≈": r"\approx ",
-    "≥": r"\ge ",
-    "≤": r"\le ",
-    "√": r"\surd ",
-    "∞": r"\infty ",
-    "⊕": r"\oplus ",
-    "∘": r"\circ ",
-    "∂": r"\partial ",
-    "…": r"\dots ",
-    "→": r"\to ",
-    "←": r"\leftarrow ",
-    "±": r"\pm ",
-    "∈": r"\in ",
-    "≠": r"\ne ",
+    "′": "'",
+    "–": r"\text{--}",
     "✓": r"\checkmark ",
     "✗": r"\times ",
-    "|": r"\mid ",
-    "–": r"\text{--}",
-    "′": "'",
     "∎": r"\blacksquare ",
-    "Σ": r"\sum ",
-    "%": r"\%",
-    "#": r"\#",
-    "&": r"\&",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
-    "_": r"\_",
+    **{character: f"\\{character}" for character in "%#&${}_"},
     "^": r"\hat{}",
     "~": r"\sim ",
     "\\": r"\backslash ",
     "*": r"\ast ",
 }
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΦΨΩ",
-        (
-            *("alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda"),
-            *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega"),
-            *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Phi", "Psi", "Omega"),
-        ),
-        strict=True,
-    )
-)
 
 
 def latex(maths: m.Maths) -> str:
@@ -66,8 +53,6 @@ def latex(maths: m.Maths) -> str:
 
 def symbol(character: str) -> str:
     """One character inside a formula."""
-    if character in _GREEK:
-        return f"\\{_GREEK[character]} "
     return _COMMANDS.get(character, character)
 
 
@@ -150,29 +135,23 @@ def sentence(prose: m.Prose, text: Callable[[str], str], opening: str = "$", clo
 # Ordinary text.
 
 _ESCAPES = {
+    **{character: f"\\{character}" for character in "{}$&#%_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
+    "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "|": r"\textbar{}",
+    "…": r"\dots{}",
+    "∎": r"\hfill\rule{1ex}{1ex}",
     '"': "''",
     "`": r"\`{}",
     "–": "--",
     "—": "---",
-    "…": r"\dots{}",
     "’": "'",
     "‘": "`",
     "“": "``",
     "”": "''",
-    "∎": r"\hfill\rule{1ex}{1ex}",
     "\n": " ",
 }
 _MATHEMATICAL = "−·×÷≈≥≤√∞⊕Σ′→✓✗"

@@ -8,6 +8,7 @@ from typing import Any
 from headwork.maths import Maths, Prose
 from headwork.render import blocks as b
 from headwork.render.colours import VERDICTS
+from headwork.render.diagram import picture_of
 from headwork.render.latex_maths import aligned, latex, marked_grid, sentence
 from headwork.render.latex_maths import escaped as latex_escaped
 from headwork.render.text import picture_lines
@@ -28,15 +29,13 @@ def streamed(blocks: Iterable[b.Block]) -> Iterator[str]:
 
 def with_pictures(blocks: Iterable[b.Block], name: str) -> tuple[str, dict[str, str]]:
     """The page with its pictures as files beside it: the page, and what goes into which file."""
-    from headwork.render.diagram import fitting
-    from headwork.render.heat import drawn
     from headwork.render.svg import svg
 
     files: dict[str, str] = {}
     pieces = []
     for block in blocks:
         if isinstance(block, b.Picture | b.Heat):
-            drawing = fitting(block.diagram) if isinstance(block, b.Picture) else drawn(block)
+            drawing = picture_of(block)
             file = f"{name}-picture-{len(files) + 1}.svg"
             files[file] = svg(drawing, "light") + "\n"
             pieces.append(f"![{escaped(drawing.words)}](<{file}>)")

@@ -15,7 +15,7 @@ from headwork.numbers.closed import Closed
 from headwork.numbers.digits import significant
 from headwork.readings.exact import Entry, Matrix
 from headwork.render.blocks import Block, Display, Heading, Heat, Picture, Title
-from headwork.render.drawing import Drawing
+from headwork.render.diagram import picture_of
 from headwork.render.markdown import LAYOUT, block_markdown, escaped, for_notebooks
 from headwork.render.page import layout_of, problem_blocks
 from headwork.render.svg import svg
@@ -82,18 +82,9 @@ def _worked(problem: ProblemWorking) -> bool:
 
 def _markdown(block: Block) -> str:
     """GitHub's Markdown, with formulas as notebooks have them and pictures in place."""
-    if isinstance(block, Picture):
-        from headwork.render.diagram import fitting
-
-        return _image(fitting(block.diagram))
-    if isinstance(block, Heat):
-        from headwork.render.heat import drawn
-
-        return _image(drawn(block))
-    return for_notebooks(block_markdown(block))
-
-
-def _image(drawing: Drawing) -> str:
+    if not isinstance(block, Picture | Heat):
+        return for_notebooks(block_markdown(block))
+    drawing = picture_of(block)
     data = b64encode(svg(drawing, "light").encode()).decode()
     return f"![{escaped(drawing.words)}](data:image/svg+xml;base64,{data})"
 

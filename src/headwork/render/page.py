@@ -14,13 +14,12 @@ from headwork.numbers.text import written
 from headwork.readings.exact import Hidden, Matrix
 from headwork.readings.shapes import shape_maths, size_maths
 from headwork.render import blocks as b
-from headwork.render.arithmetic import arithmetic_display
+from headwork.render.arithmetic import arithmetic_display, pointed_at
 from headwork.render.cells import Style, cell, figures, grid
 from headwork.render.equations import equation_display, unfilled_display
 from headwork.render.formula import made_of
 from headwork.render.layout import Layout, numbered
 from headwork.render.matrices import columns_that_fit
-from headwork.render.pointing import pointed_at
 from headwork.render.prose import read_prose
 from headwork.sheets.sheet import Part
 
@@ -160,7 +159,12 @@ def _near(near: w.Near) -> Prose:
 
 def _shapes(line: w.Shapes, layout: Layout) -> Iterator[b.Block]:
     rows = [((e.name.maths,), _made(e, "given"), (shape_maths(e.shape),)) for e in line.rows]
-    yield b.Table((("step",), ("made of",), ("shape",)), tuple(rows), left=3)
+    yield b.Table(_cells("step", "made of", "shape"), tuple(rows), left=3)
+
+
+def _cells(*cells: str | Maths) -> tuple[Prose, ...]:
+    """Cells of a table, each a word or a formula alone."""
+    return tuple((cell,) for cell in cells)
 
 
 def _made(equation: w.Equation, otherwise: str) -> Prose:
@@ -169,7 +173,7 @@ def _made(equation: w.Equation, otherwise: str) -> Prose:
 
 
 def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
-    header: tuple[Prose, ...] = (*(("step",), ("made of",)), *((sign,) for sign in ("×", "+", "÷", "exp", "bytes")))
+    header = _cells("step", "made of", "×", "+", "÷", "exp", "bytes")
     rows: list[tuple[Prose, ...]] = []
     for equation, each, times in line.rows:
         repeated: Prose = (" (each of ", size_maths(times), ")") if times != 1 else ()
@@ -190,7 +194,7 @@ def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
 def _count_cells(count: Count) -> tuple[Prose, ...]:
     """×, +, ÷, exp and bytes."""
     numbers = (count.multiplications, count.additions, count.divisions, count.exponentials, count.bytes)
-    return tuple((_total(number),) if number != 0 else ("–",) for number in numbers)
+    return _cells(*(_total(number) if number != 0 else "–" for number in numbers))
 
 
 def _total(size: Any) -> Maths:
@@ -208,23 +212,16 @@ def _moments(line: w.MomentsTable, layout: Layout) -> Iterator[b.Block]:
     for equation, moment in line.rows:
         mean, variance = (("?",) if m is None else (algebra(m),) for m in (moment.mean, moment.variance))
         rows.append(((equation.name.maths,), _made(equation, "drawn"), mean, variance, moment.why_not))
-    header = (("step",), ("made of",), ("mean",), ("variance",), ("remark",))
-    yield b.Table(header, tuple(rows), left=5)
+    yield b.Table(_cells("step", "made of", "mean", "variance", "remark"), tuple(rows), left=5)
 
 
 def _samples(line: w.Samples, layout: Layout) -> Iterator[b.Block]:
     dot = Row((Name("Var").maths, bracketed(Row((Name("q").maths, Sign("·"), Name("k").maths)), "[", "]")))
-    header: tuple[Prose, ...] = (
-        *((Name("D").maths,), (dot,), ("sampled",)),
-        *(("largest weight",), ("with scale",), ("gradient",), ("with scale",)),
-    )
-    rows = [
-        (
-            *((Number(str(s.width)),), (Number(f"{s.predicted:g}"),), (Number(f"{s.sampled:.4g}"),)),
-            *((Number(f"{x:.3f}"),) for x in (*s.largest, *s.gradient)),
-        )
-        for s in line.rows
-    ]
+    header = _cells(Name("D").maths, dot, "sampled", "largest weight", "with scale", "gradient", "with scale")
+    rows = []
+    for s in line.rows:
+        shown = (f"{s.width}", f"{s.predicted:g}", f"{s.sampled:.4g}", *(f"{x:.3f}" for x in (*s.largest, *s.gradient)))
+        rows.append(_cells(*map(Number, shown)))
     yield b.Table(header, tuple(rows), left=0)
 
 

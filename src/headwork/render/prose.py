@@ -1,4 +1,4 @@
-"""Formulas in a sheet's own sentences (W_Q,1, √2/2, e^(−3)): with `dollars`, all text that is read as mathematics.
+"""All text that is read as mathematics: formulas in a sheet's own sentences (W_Q,1, √2/2), and TeX between dollars.
 
     line     = ratios {sign ratios}           signs: = ≈ + − × | , …
     ratios   = product ["/" factor] …         all that stands before "/" is above the bar
@@ -13,9 +13,24 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import chain
 
-from headwork.maths import TRANSPOSED, Above, Maths, Number, Prose, Ratio, RootOf, Row, Sign, row
+from headwork.maths import (
+    TRANSPOSED,
+    Above,
+    Barred,
+    Below,
+    Letter,
+    Maths,
+    Number,
+    Prose,
+    Ratio,
+    RootOf,
+    Row,
+    Sign,
+    Words,
+    row,
+)
 from headwork.notation import Name
-from headwork.render.dollars import spans
+from headwork.render.latex_maths import GREEK, SIGNS
 
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟᵀ", "0123456789−/T", strict=True))
 _UP = "".join(_RAISED)
@@ -182,3 +197,96 @@ def _pieces(text: str, names: Collection[str]) -> Iterator[str | Maths]:
 
 def _is_formula(word: str, names: Collection[str]) -> bool:
     return len(word) <= _LONGEST and (word in names or _MARKS.search(word) is not None)
+
+
+# TeX between dollar signs, as people who write it put it into a sentence: $\frac{QK^T}{\sqrt{d_k}}$. What is read is
+# the little that a question about attention needs; a command that is not known stands as its own name. As in TeX
+# letters side by side are a product, but three small ones or more are the word that their writer meant.
+
+_SPAN = re.compile(r"(?<!\\)(\$\$?)([^$\n]+?)(?<!\\)\1")
+_TEX_TOKEN = re.compile(r"\\text ?\{[^{}]*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|[a-z]{3,}|\S")
+_WRAPPERS = ("mathrm", "mathbf", "operatorname", "mathit", "boldsymbol")
+_NOTHING = ("left", "right", "big", "Big", "displaystyle", "quad", ",", ";", "!", " ")
+
+
+def spans(text: str) -> Iterator[str | Maths]:
+    """The sentence in pieces, words and formulas. "\\$" is a dollar, and so is one alone."""
+    start = 0
+    for match in _SPAN.finditer(text):
+        yield text[start : match.start()].replace("\\$", "$")
+        yield read_tex(match[2])
+        start = match.end()
+    yield text[start:].replace("\\$", "$")
+
+
+def read_tex(tex: str) -> Maths:
+    """The tree of a formula in TeX.
+
+    >>> read_tex(r"\\sqrt{2}")
+    RootOf(of=Number(text='2'))
+    """
+    return _Tex(tex).line()
+
+
+class _Tex:
+    """Recursive descent over the tokens of one formula; what stands in braces is read as one."""
+
+    def __init__(self, tex: str) -> None:
+        self.tokens = _TEX_TOKEN.findall(tex)
+
+    def line(self, until: str = "") -> Maths:
+        items: list[Maths] = []
+        while self.tokens and self.tokens[0] != until:
+            token = self.tokens.pop(0)
+            if token in ("^", "_") and items and self.tokens:
+                items.append(self.script(token, items.pop()))
+            else:
+                items += self.one(token)
+        del self.tokens[:1]  # the closing brace
+        return row(*items)
+
+    def script(self, token: str, base: Maths) -> Maths:
+        """A subscript, or what is raised: QKᵀ, x²."""
+        script = self.argument()
+        if token == "_":
+            return Below(base, script)
+        return Above(base, TRANSPOSED if script in (Letter("T"), Letter("top")) else script)
+
+    def one(self, token: str) -> list[Maths]:
+        """What a token stands for, with its arguments; nothing where it says how wide a space is."""
+        name = token[1:]
+        if token.endswith("}") and len(token) > 2:  # \text{…}
+            words = token.partition("{")[2][:-1]
+            return [Letter(words) if words.isalnum() else Words(words)]
+        if token == "{":
+            return [self.line("}")]
+        if token == "\\frac":
+            return [Ratio(self.argument(), self.argument())]
+        if token in ("\\sqrt", "\\bar"):
+            return [(RootOf if name == "sqrt" else Barred)(self.argument())]
+        if token[0] == "\\" and name in _WRAPPERS:
+            return [_word(self.argument())]
+        if token[0] == "\\" and name:
+            if name in _NOTHING:
+                return []
+            return [Sign(SIGNS[name]) if name in SIGNS else Letter(GREEK.get(name, name))]
+        if token[0].isdigit():
+            return [Number(token)]
+        return [Letter(token) if token.isalpha() else Sign(SIGNS.get(token, token))]
+
+    def argument(self) -> Maths:
+        """What a command or a script takes: a group, or one thing, of digits the first."""
+        if not self.tokens:
+            return row()
+        token = self.tokens.pop(0)
+        if token[0].isdigit() and len(token) > 1:
+            token, rest = token[0], token[1:]
+            self.tokens.insert(0, rest)
+        return row(*self.one(token))
+
+
+def _word(maths: Maths) -> Maths:
+    """Letters that belong together: an upright word."""
+    items = maths.items if isinstance(maths, Row) else (maths,)
+    texts = [item.text for item in items if isinstance(item, Letter | Number)]
+    return Letter("".join(texts)) if len(texts) == len(items) else maths

@@ -10,11 +10,11 @@ from headwork.maths import Maths
 from headwork.readings.shapes import shape_text
 from headwork.render import blocks as b
 from headwork.render.colours import family
+from headwork.render.diagram import sections
 from headwork.render.formula import formula
 from headwork.render.layout import Layout
 from headwork.render.matrices import Lines, aligned, beside, bracketed, drawn, holds_matrix, table, width
 from headwork.render.page import line_blocks, page, part_blocks, shown_blocks
-from headwork.render.picture_text import sections
 from headwork.working import Diagram, Equation, Line, PartWorking, Working
 
 WIDTH = 100

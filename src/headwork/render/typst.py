@@ -1,19 +1,15 @@
-"""The page as Typst source, and through its compiler, a Python wheel, as PDF: no TeX needed."""
-
-from __future__ import annotations
+"""The page as Typst source, formulas and all, and through its compiler, a Python wheel, as PDF: no TeX needed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headwork.maths import Prose
+from headwork import maths as m
 from headwork.render import blocks as b
-from headwork.render.colours import FAMILIES, LIGHT, VERDICTS
+from headwork.render.colours import FAMILIES, LIGHT, VERDICTS, family
+from headwork.render.diagram import picture_of
+from headwork.render.drawing import Drawing
 from headwork.render.svg import svg
-from headwork.render.typst_maths import joined, string, typst_maths
-
-if TYPE_CHECKING:
-    from headwork.render.drawing import Drawing
 
 LAYOUT = {"room": 88, "abreast": True}  # characters that fit on a line of A4
 PIXEL = 0.54  # points to a unit of a drawing
@@ -119,9 +115,7 @@ def _named_once(blocks: Iterable[b.Block]) -> list[b.Block]:
 def _unasked(picture: b.Picture) -> tuple[str, str]:
     """A picture to stand beside the first steps; or, if that would leave them little room, one that floats, and that a
     sheet of one page goes without: the lines say the same."""
-    from headwork.render.diagram import fitting
-
-    drawing = fitting(picture.diagram)
+    drawing = picture_of(picture)
     shown = drawing_typst(drawing)
     small = drawing.width * PIXEL < WIDEST and drawing.height * PIXEL < TALLEST
     return (shown, "") if small else ("", f"#spare[{shown}]")
@@ -139,14 +133,14 @@ def drawing_typst(drawing: Drawing, theme: str = "light") -> str:
     )
 
 
-def drawing_file(drawing: Drawing, format: str, theme: str = "light", scale: float = 2.0) -> bytes:
-    """A drawing alone: as PDF, or as PNG of `scale` pixels to its unit."""
+def drawing_file(drawing: Drawing, format: str, theme: str) -> bytes:
+    """A drawing alone: as PDF, or as PNG of two pixels to its unit."""
     source = (
         "#set page(width: auto, height: auto, margin: 0pt)\n"
         f"#set document(title: {string(drawing.title)})\n"
         '#set text(font: "New Computer Modern")\n' + drawing_typst(drawing, theme)
     )
-    return compiled(source, format, ppi=72 / PIXEL * scale if format == "png" else None)
+    return compiled(source, format, ppi=72 / PIXEL * 2 if format == "png" else None)
 
 
 def _text(text: str) -> str:
@@ -154,11 +148,11 @@ def _text(text: str) -> str:
     return f"#{string(text)};"
 
 
-def _prose(prose: Prose) -> str:
+def _prose(prose: m.Prose) -> str:
     return "".join(_text(p) if isinstance(p, str) else f"${typst_maths(p)}$" for p in prose)
 
 
-def _content(prose: Prose) -> str:
+def _content(prose: m.Prose) -> str:
     return f"[{_prose(prose)}]"
 
 
@@ -205,19 +199,6 @@ def _table(table: b.Table) -> str:
     )
 
 
-def _picture(picture: b.Picture) -> str:
-    from headwork.render.diagram import fitting
-
-    return f"#floating[{drawing_typst(fitting(picture.diagram))}]"  # what comes next fills a page where it does not fit
-
-
-def _heat(heat: b.Heat) -> str:
-    from headwork.render.heat import drawn
-
-    drawing = drawn(heat)
-    return f"#block(inset: (left: 2.4em))[{drawing_typst(drawing)}]"
-
-
 def _marked(marked: b.Marked) -> str:
     rows = " ; ".join(", ".join(map(_marked_cell, row)) for row in marked.rows)  # "];" would only end the code
     return f'#block(below: 1em, $ mat(delim: "[", {rows}) $)'
@@ -244,9 +225,99 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Display: _display,
     b.Entries: _entries,
     b.Table: _table,
-    b.Picture: _picture,
-    b.Heat: _heat,
+    # What comes next fills a page where a picture does not fit.
+    b.Picture: lambda picture: f"#floating[{drawing_typst(picture_of(picture))}]",
+    b.Heat: lambda heat: f"#block(inset: (left: 2.4em))[{drawing_typst(picture_of(heat))}]",
     b.Space: lambda space: f"#room({space.lines})",
     b.Marked: _marked,
     b.Finding: _finding,
+}
+
+
+# Formulas, in Typst's mathematics.
+
+_SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h", "|": "bar.v"}
+
+
+def typst_maths(maths: m.Maths) -> str:
+    """The formula in Typst, without the dollar signs around it."""
+    return NODES[type(maths)](maths)
+
+
+def string(text: str) -> str:
+    """A string literal of Typst's."""
+    kept = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _letter(letter: m.Letter) -> str:
+    """A letter alone is set in italics; a word is text."""
+    base = letter.text.rstrip("′")
+    primes = " prime" * (len(letter.text) - len(base))
+    if len(base) == 1:
+        # A string of one letter is upright in Typst; a letter of its own is not.
+        return f"italic({string(base)}){primes}" if base.isalpha() else string(base) + primes
+    return f"upright({string(base)}){primes}"
+
+
+def _words(words: m.Words) -> str:
+    if words == m.TRANSPOSED:
+        return "top"
+    if words == m.BLANK:
+        return "blank"  # defined where the page begins
+    return string(words.text)
+
+
+def _named(named: m.Named) -> str:
+    return _coloured(typst_maths(named.of), named.role)
+
+
+def _coloured(formula: str, role: str) -> str:
+    colour = family(role)
+    return f"role{colour}({formula})" if colour else formula  # defined where the page begins
+
+
+def _grid(grid: m.Grid) -> str:
+    rows = "; ".join(", ".join(map(typst_maths, row)) for row in grid.rows)
+    return _coloured(f"mat({rows})", grid.holds.role if grid.holds else "")
+
+
+def _sign(sign: m.Sign) -> str:
+    if sign.text in _SIGNS:
+        return _SIGNS[sign.text]
+    return f"\\{sign.text}" if sign.text in "()[]," else string(sign.text)
+
+
+def _row(row: m.Row) -> str:
+    """Side by side; a minus that starts a row is a sign of its number and takes no room of its own."""
+    if set(row.items) == {m.BLANK}:
+        return f"#blanks({len(row.items)})"
+    if row.items and row.items[0] == m.Sign("−"):
+        return joined(['class("normal", minus)', *map(typst_maths, row.items[1:])])
+    return joined([typst_maths(item) for item in row.items])
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """One after the other, with a space only where two names would run together: Typst shows it beside text."""
+    line = ""
+    for piece in pieces:
+        together = line[-1:].isalnum() and piece[:1].isalnum()
+        line += f" {piece}" if together else piece
+    return line
+
+
+NODES: Mapping[type[m.Maths], Callable[[Any], str]] = {
+    m.Letter: _letter,
+    m.Number: lambda number: number.text if number.text.replace(".", "", 1).isdecimal() else string(number.text),
+    m.Sign: _sign,
+    m.Words: _words,
+    m.Named: _named,
+    m.Gap: lambda gap: f"gap({string(gap.text)})",
+    m.Row: _row,
+    m.Below: lambda node: f"attach({typst_maths(node.base)}, b: {typst_maths(node.script)})",
+    m.Above: lambda node: f"attach({typst_maths(node.base)}, t: {typst_maths(node.script)})",
+    m.Ratio: lambda ratio: f"frac({typst_maths(ratio.over)}, {typst_maths(ratio.under)})",
+    m.RootOf: lambda root: f"sqrt({typst_maths(root.of)})",
+    m.Barred: lambda barred: f"macron({typst_maths(barred.of)})",
+    m.Grid: _grid,
 }

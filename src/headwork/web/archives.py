@@ -28,7 +28,7 @@ from headwork.web.pyodide import VERSION, cache, program
 NOT_IN_A_PAGE = (
     *("engine", "torch", "jax", "inspecting", "cli", "testing.py", "layer_on_page.py", "looking", "marking/graders"),
     *("web/static", "web/answering.py", "web/serve.py", "web/pyodide.py", "web/archives.py", "web/site.py"),
-    *("web/single.py", "web/pack.py", "readings/values.py"),
+    *("web/pack.py", "readings/values.py"),
 )
 PHYSICS = ("biomechanics", "continuum_mechanics", "control", "hep", "mechanics", "optics", "quantum", "vector")
 # Of SymPy, what nothing of ours leads to.

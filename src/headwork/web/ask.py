@@ -31,17 +31,18 @@ def answer(request: str) -> str:
     try:
         return json.dumps(_reply(_read(request)), ensure_ascii=False)
     except CellErrors as error:
-        return json.dumps({"error": {"message": str(error), "cells": error.cells}}, ensure_ascii=False)
+        return refusal(str(error), cells=error.cells)
     except HeadworkError as error:
-        return _error(str(error))
+        return refusal(str(error))
     except RecursionError:
-        return _error("this is nested too deep to be read")
+        return refusal("this is nested too deep to be read")
     except (ArithmeticError, AttributeError, AssertionError, LookupError, TypeError, ValueError) as error:
-        return _error(f"this cannot be answered ({type(error).__name__}); open the sheet again")
+        return refusal(f"this cannot be answered ({type(error).__name__}); open the sheet again")
 
 
-def _error(message: str) -> str:
-    return json.dumps({"error": {"message": message}}, ensure_ascii=False)
+def refusal(message: str, **more: Any) -> str:
+    """The reply that says what cannot be done."""
+    return json.dumps({"error": {"message": message, **more}}, ensure_ascii=False)
 
 
 def _read(request: str) -> dict[str, Any]:
@@ -84,14 +85,10 @@ def _keep(page: Page) -> None:
     del _pages[:-KEPT]
 
 
-def _sheets(request: Mapping[str, Any]) -> dict[str, Any]:
-    return {"sheets": summaries()}
-
-
 def _open(request: Mapping[str, Any]) -> dict[str, Any]:
     """A built-in sheet by name, somebody's TOML, or the table of a link."""
     if "table" in request:
-        return _show(request)
+        return shown(request["table"], request)
     if "toml" in request:
         text = str(request["toml"])
         if len(text.encode()) > LARGEST_FILE:
@@ -108,10 +105,6 @@ def _open(request: Mapping[str, Any]) -> dict[str, Any]:
 def shown(table: Table, request: Mapping[str, Any]) -> dict[str, Any]:
     """A sheet and its whole page."""
     return {"table": table, "html": page_of({"table": table, "exact": request.get("exact")}).html()}
-
-
-def _show(request: Mapping[str, Any]) -> dict[str, Any]:
-    return shown(request["table"], request)
 
 
 def _edit(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,12 +199,12 @@ def _mark(request: Mapping[str, Any]) -> dict[str, Any]:
     from headwork.marking.mark import Marker
     from headwork.web.practice import marked, practised
 
-    page, every = page_of(request), bool(request.get("every"))
+    every = bool(request.get("every"))
     key = json.dumps([request["table"], every], sort_keys=True)
     if key not in _markers:
         _markers.clear()  # one at a time is practised
-        _markers[key] = Marker(practised(page, every))
-    return marked(page, _markers[key], request["answers"])
+        _markers[key] = Marker(practised(page_of(request), every))
+    return marked(_markers[key], request["answers"])
 
 
 def _hint(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,9 +216,9 @@ def _hint(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 ANSWERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "sheets": _sheets,
+    "sheets": lambda request: {"sheets": summaries()},
     "open": _open,
-    "show": _show,
+    "show": lambda request: shown(request["table"], request),
     "edit": _edit,
     "entry": _entry,
     "know": _know,

@@ -16,8 +16,7 @@ from headwork.render.blocks import How
 from headwork.render.cells import Style, grid
 from headwork.render.equations import shape_remark
 from headwork.render.formula import formula
-from headwork.render.html import how_html
-from headwork.render.mathml import mathml
+from headwork.render.html import how_html, mathml
 from headwork.sheets.ready import Ready
 from headwork.solver import Solver
 from headwork.web.page import Page

@@ -1,22 +1,37 @@
-"""One line of a part as the page has it, and what is sent when its numbers change."""
+"""One line of a part as the page has it, and what an edit changes in it: entries, heat maps and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from headwork import working as w
-from headwork.maths import Grid
+from headwork.maths import Above, Barred, Below, Grid, Named, Ratio, RootOf, Row
 from headwork.readings.exact import Matrix
 from headwork.render import blocks as b
 from headwork.render.cells import grid
+from headwork.render.diagram import picture_of
 from headwork.render.equations import operand_key
-from headwork.render.html import block_html
+from headwork.render.html import block_html, inside, prose_html
 from headwork.render.layout import Layout
 from headwork.render.page import line_blocks
-from headwork.web.changes import PARTS, Changed, changes, entries_changed
+from headwork.render.svg import svg
+
+# What a node is made of, in the order in which a page has it; of any other only the whole is compared.
+PARTS: Mapping[type[Any], tuple[str, ...]] = {
+    b.Display: ("key", "lines"),
+    b.Aligned: ("left", "pieces", "remark"),
+    Row: ("items",),
+    Ratio: ("over", "under"),
+    Above: ("base", "script"),
+    Below: ("base", "script"),
+    Named: ("role", "of"),
+    RootOf: ("of",),
+    Barred: ("of",),
+}
+Changed = list[tuple[int, str]]  # the place among all entries, heat maps and notes of a line, and what stands there now
 
 
 @dataclass
@@ -91,3 +106,84 @@ def unchanged(new: Matrix | None, before: Matrix | None) -> bool:
     if new is before or new is None or before is None:
         return new is before
     return all(a is b for rows in zip(new, before, strict=True) for a, b in zip(*rows, strict=True))
+
+
+# What differs between two lines: where only entries, heat maps and notes do, these.
+
+
+def changes(new: Sequence[b.Block], old: Sequence[b.Block]) -> Changed | None:
+    """The entries of matrices, heat maps and notes that differ, each with its place among all of them, as HTML; None
+    where anything else differs."""
+    found = _Found()
+    return found.changed if found.alike(tuple(new), tuple(old)) else None
+
+
+def entries_changed(new: Iterable[Grid], old: Iterable[Grid]) -> Changed:
+    """The same of matrices in the same shapes, one after the other."""
+    found = _Found()
+    for one, before in zip(new, old, strict=True):
+        found.entries(one, before)
+    return found.changed
+
+
+class _Found:
+    def __init__(self) -> None:
+        self.changed: Changed = []
+        self.place = 0
+
+    def alike(self, new: Any, old: Any) -> bool:
+        """Whether two trees are the same but for their entries; those that differ are noted on the way."""
+        kind = type(new)
+        if kind is not type(old):
+            return False
+        rule = RULES.get(kind)
+        return bool(new == old) if rule is None else rule(self, new, old)
+
+    def each(self, new: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
+        return len(new) == len(old) and all(map(self.alike, new, old))
+
+    def parts(self, names: tuple[str, ...], new: Any, old: Any) -> bool:
+        return all(self.alike(getattr(new, name), getattr(old, name)) for name in names)
+
+    def heat(self, new: b.Heat, old: b.Heat) -> bool:
+        return self.whole(True, svg(picture_of(new)))
+
+    def paragraph(self, new: b.Paragraph, old: b.Paragraph) -> bool:
+        if new.kind == old.kind == "note":
+            return self.whole(new != old, prose_html(new.text))
+        return new == old
+
+    def whole(self, differs: bool, html: str) -> bool:
+        if differs:
+            self.changed.append((self.place, html))
+        self.place += 1
+        return True
+
+    def grids(self, new: Grid, old: Grid) -> bool:
+        if (new.key, new.holds, [*map(len, new.rows)]) != (old.key, old.holds, [*map(len, old.rows)]):
+            return False
+        self.entries(new, old)
+        return True
+
+    def entries(self, new: Grid, old: Grid) -> None:
+        if new is old:
+            self.place += sum(map(len, new.rows))
+            return
+        for here, there in zip(new.rows, old.rows, strict=True):
+            for entry, before in zip(here, there, strict=True):
+                if entry is not before and entry != before:
+                    self.changed.append((self.place, inside(entry)))
+                self.place += 1
+
+
+def _of(names: tuple[str, ...]) -> Callable[[_Found, Any, Any], bool]:
+    return lambda found, new, old: found.parts(names, new, old)
+
+
+RULES: Mapping[type[Any], Callable[[_Found, Any, Any], bool]] = {
+    tuple: _Found.each,
+    Grid: _Found.grids,
+    b.Heat: _Found.heat,
+    b.Paragraph: _Found.paragraph,
+    **{kind: _of(names) for kind, names in PARTS.items()},
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from importlib import resources
@@ -11,11 +11,12 @@ from typing import Any
 
 from headwork import working as w
 from headwork.graph import Step
+from headwork.maths import Maths
 from headwork.readings.exact import Hidden
 from headwork.render import blocks as b
 from headwork.render.cells import Style
-from headwork.render.colours import style_sheet
-from headwork.render.html import block_html, static
+from headwork.render.colours import family, style_sheet
+from headwork.render.html import block_html, mathml, static
 from headwork.render.layout import numbered
 from headwork.render.page import layout_of, names_on
 from headwork.render.prose import read_prose
@@ -23,7 +24,6 @@ from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import NUMBERS, EachHead, Part, Sheet
 from headwork.solver import Solver
 from headwork.solving import solve_problem
-from headwork.web.grids import grid
 from headwork.web.lines import ShownLine, unchanged
 from headwork.web.switches import switches
 from headwork.web.tables import Table, given_name, sheet_of
@@ -172,6 +172,40 @@ def _about(line: w.Line) -> str:
         return ""
     step: Step = line.step
     return f' data-step="{escape(step.role)}" data-head="{"" if step.head is None else step.head}"'
+
+
+def grid(
+    name: Maths,
+    called: str,
+    rows: Sequence[Sequence[str]],
+    about: Mapping[str, object],
+    *,
+    corner: tuple[int, int] = (0, 0),
+    locked: bool = False,
+) -> str:
+    """A name, "=", and an input for every entry. `about` are the data attributes by which it is found; `corner` is the
+    row and column of the first entry; what is `locked` can be read and not changed."""
+    data = "".join(f' data-{key}="{escape(str("" if value is None else value))}"' for key, value in about.items())
+    label, close = escape(called), " readonly></td>" if locked else "></td>"
+    role = family(str(about.get("role", "")))
+    kind = f"cells role-{role}" if role else "cells"
+    body = ""
+    for i, row in enumerate(rows):
+        cells = (_cell(label, text, i, j, corner) + close for j, text in enumerate(row))
+        body += f"<tr>{''.join(cells)}</tr>"
+    return (
+        f'<div class="matrix"><span class="name">{mathml(name)}<span aria-hidden="true"> =</span></span>'
+        f'<table class="{kind}" role="grid" aria-label="{label}"{data}><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _cell(label: str, text: str, i: int, j: int, corner: tuple[int, int]) -> str:
+    """Up to where its tag is closed."""
+    return (
+        f'<td role="gridcell"><input data-row="{i + corner[0]}" data-column="{j + corner[1]}" value="{escape(text)}" '
+        f'size="{max(2, len(text))}" aria-label="{label}, row {i + 1}, column {j + 1}" autocomplete="off" '
+        'spellcheck="false"'
+    )
 
 
 def _mask_cell(hidden: bool, i: int, j: int) -> str:

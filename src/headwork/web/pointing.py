@@ -7,8 +7,8 @@ from headwork.errors import HeadworkError
 from headwork.graph import Step
 from headwork.readings.entries import came_from
 from headwork.readings.exact import Matrix
+from headwork.render.arithmetic import entry_how
 from headwork.render.html import how_html
-from headwork.render.pointing import entry_how
 from headwork.web.page import Page
 from headwork.working import Equation
 

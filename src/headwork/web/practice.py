@@ -23,8 +23,7 @@ from headwork.render.prose import read_prose
 from headwork.sheets.questions import Asked, printed_name, questions
 from headwork.sheets.ready import Found
 from headwork.sheets.sheet import NUMBERS, Part, Sheet
-from headwork.web.grids import grid
-from headwork.web.page import Page
+from headwork.web.page import Page, grid
 from headwork.working import Equation
 
 SAID = {
@@ -123,7 +122,7 @@ def _asked(found: Found, matrix: Matrix) -> Matrix:
     return rows if found.column is None else tuple(row[found.column : found.column + 1] for row in rows)
 
 
-def marked(page: Page, marker: Marker, given: Mapping[str, Any]) -> dict[str, Any]:
+def marked(marker: Marker, given: Mapping[str, Any]) -> dict[str, Any]:
     """Every answer: what becomes of each of its entries, in words what becomes of all, and the mistake by name."""
     parts = {str(label): _boxes(answers) for label, answers in given.items() if isinstance(answers, dict)}
     marks = marker.mark(Answers("student", parts))
@@ -132,8 +131,8 @@ def marked(page: Page, marker: Marker, given: Mapping[str, Any]) -> dict[str, An
         told = parts.get(part.label, {})
         found[part.label] = {answer.name: _told(answer, told.get(answer.name)) for answer in part.answers}
     entries = sum(a.entries for p in marks.parts for a in p.answers)
-    done = sum(row.count("right") for part in found.values() for one in part.values() for row in one["entries"])
-    done += sum(row.count("follows") for part in found.values() for one in part.values() for row in one["entries"])
+    verdicts = [v for part in found.values() for one in part.values() for row in one["entries"] for v in row]
+    done = verdicts.count("right") + verdicts.count("follows")
     return {"parts": found, "done": done, "of": entries}
 
 

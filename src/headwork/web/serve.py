@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.web.answering import Answering
-from headwork.web.ask import LONGEST
+from headwork.web.ask import LONGEST, refusal
 from headwork.web.page import assets, document
 from headwork.web.tables import Table
 
@@ -77,7 +76,7 @@ class _Visit(BaseHTTPRequestHandler):
             return
         if int(length) > 4 * LONGEST:
             self._pass_over(int(length))
-            self._send(413, "application/json", _said("the request is too long; make the sheet smaller"))
+            self._send(413, "application/json", refusal("the request is too long; make the sheet smaller").encode())
             return
         request = self.rfile.read(int(length)).decode("utf-8", "replace")
         self._send(200, "application/json", self.server.answering.ask(request).encode())
@@ -111,7 +110,3 @@ class _Visit(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *words: object) -> None:
         """Nothing: the terminal is the reader's."""
-
-
-def _said(message: str) -> bytes:
-    return json.dumps({"error": {"message": message}}).encode()

@@ -1,7 +1,9 @@
-"""The bench as a folder of plain files: any host serves it, and after the first visit it needs none."""
+"""The bench as plain files: a folder for any host, which needs none after the first visit, or one file for a disk."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
 import os
@@ -15,7 +17,7 @@ from headwork.errors import HeadworkError
 from headwork.sheets.load import load
 from headwork.sheets.sheet import Sheet
 from headwork.sheets.shelf import built_in, summaries
-from headwork.web.archives import LOCK, Say, archives
+from headwork.web.archives import AT_ONCE, LOCK, Say, archives
 from headwork.web.page import assets, document, view
 from headwork.web.pyodide import FILES, VERSION, pyodide
 from headwork.web.tables import table_of
@@ -156,3 +158,59 @@ def _licence(name: str) -> str:
     """As the package itself brings it."""
     files = [file for file in metadata.files(name) or () if file.name.upper().startswith(("LICENSE", "COPYING"))]
     return "\n\n".join(file.read_text("utf-8") for file in files) or "BSD 3-clause; see the project's page."
+
+
+# As one file.
+
+PREFIX = "bench/"  # a module inside the file is imported by a name, for it has no address that others could be beside
+_IMPORT = re.compile(r'((?:from|import)\s*\(?\s*)"\./([\w.-]+)"')
+_LINKED = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">')
+_SCRIPT = re.compile(r'<script type="module" src="([\w.-]+)"></script>')
+
+
+def write_single(path: Path, own: Sequence[str] = (), given: Path | None = None, say: Say = lambda _: None) -> int:
+    """Write the bench, the built-in sheets and a teacher's own into one file; return how many bytes it has."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise HeadworkError(f"{path} is no name for a page, which ends in .html")
+    if path.is_dir():
+        raise HeadworkError(f"{path} is a folder; --single wants the name of a file")
+    content = single(own, given, say).encode()
+    say(f"writing {path}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise HeadworkError(f"cannot write {path}: {error.strerror}; choose another place") from None
+    return len(content)
+
+
+def single(own: Sequence[str], given: Path | None, say: Say) -> str:
+    """The page with everything in it."""
+    page, files = first_page(own, MADE), assets()
+    page = _LINKED.sub(lambda link: f"<style>\n{files[link[1]].decode()}</style>", page)
+    page = _SCRIPT.sub(
+        lambda script: f'{_modules(files)}\n<script type="module">import "{PREFIX}{script[1]}";</script>', page
+    )
+    held = {**sheets(own, say), **python(given, say)}
+    notice = licences().decode().replace("--", "- -")
+    kept = "\n".join(_script(name, content) for name, content in held.items())
+    return page.replace("</body>", f"{kept}\n</body>") + f"<!--\n{notice}-->\n"
+
+
+def _modules(files: Files) -> str:
+    """Every module as data under its name: a page from a disk may import nothing else."""
+    found = {PREFIX + name: _module(source) for name, source in files.items() if name.endswith(".js")}
+    return f'<script type="importmap">{json.dumps({"imports": found})}</script>'
+
+
+def _module(source: bytes) -> str:
+    text = _IMPORT.sub(rf'\1"{PREFIX}\2"', source.decode())
+    return f"data:text/javascript;base64,{base64.b64encode(text.encode()).decode()}"
+
+
+def _script(name: str, content: bytes) -> str:
+    """A file in base 85, a quarter longer than it is; what xz has not compressed, gzip does."""
+    compressed = name.endswith(".bin")
+    plain = " data-plain" if compressed and name.removesuffix(".bin") not in AT_ONCE else ""
+    text = base64.b85encode(content if compressed else gzip.compress(content, 9, mtime=0)).decode().replace("<", ",")
+    return f'<script type="text/plain" data-file="{name}"{plain}>{text}</script>'

@@ -74,7 +74,10 @@ def _part_table(part: Part, first: int) -> Table:
 
 
 def _given_table(given: Mapping[Key, Matrix], first: int) -> Table:
-    return {given_name(key, first): _rows(matrix) for key, matrix in given.items()}
+    return {
+        given_name(key, first): [[_entry_text(entry) for entry in row] for row in matrix]
+        for key, matrix in given.items()
+    }
 
 
 def given_name(key: Key, first: int) -> str:
@@ -83,12 +86,7 @@ def given_name(key: Key, first: int) -> str:
     return role if head is None else f"{role}_{head + first}"
 
 
-def _rows(matrix: Matrix) -> list[list[str]]:
-    return [[entry_text(entry) for entry in row] for row in matrix]
-
-
-def entry_text(entry: Entry) -> str:
-    assert not isinstance(entry, Hidden) or HIDES
+def _entry_text(entry: Entry) -> str:
     return HIDES if isinstance(entry, Hidden) else real_text(entry)  # type: ignore[arg-type]  # a sheet gives reals
 
 

@@ -17,8 +17,7 @@ from headwork.mistakes.rewriting import Mistake
 from headwork.readings.exact import Matrix
 from headwork.readings.floats import Floats, to_floats
 from headwork.render.cells import Style, grid
-from headwork.render.html import prose_html
-from headwork.render.mathml import mathml
+from headwork.render.html import mathml, prose_html
 from headwork.render.prose import read_prose
 from headwork.sheets.ready import Ready
 from headwork.web.page import Page
