@@ -18,10 +18,32 @@ from headwork.mistakes.evidence import view
 from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import Variant
 from headwork.readings.floats import Floats
-from headwork.sheets.sheet import Sheet
+from headwork.sheets.sheet import NUMBERS, Sheet
 
 PLACES = 4  # two more than are asked for
 Parts = dict[str, dict[str, Any]]
+LEARNING = """
+title = "There and back"
+formula = "single_head"
+places = 2
+[given]
+X = [[1, 2], [0, 1]]
+W_Q = [[1, 0], [1, 2]]
+W_K = [[2, 1], [1, 0]]
+W_V = [[0, 1], [1, 1]]
+[[part]]
+label = "a"
+points = "3/2"
+find = ["weights", "head_output"]
+[[part]]
+label = "b"
+points = 4
+kind = "gradient"
+loss = "half-squares"
+target = [[1, 0], [0, 1]]
+find = ["W_V", "W_Q"]
+rate = "0.5"
+"""
 
 
 def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None, places: int = PLACES) -> Parts:
@@ -36,11 +58,11 @@ def parts_of(sheet: Sheet, *, slip: bool = False, mistake: str | None = None, pl
 
 
 def _worked(problem: ProblemMarker, slip: bool, mistake: str | None, places: int) -> Iterator[tuple[str, str, Floats]]:
-    right = problem.ready.last
+    right = problem.ready.ends
     mistaken = Variant(right if mistake is None else CATALOGUE[mistake].made_in(right)[0], FLOATS)
     own: dict[Step, Floats] = {}
     for part in problem.problem.parts:
-        if part.kind != "value":
+        if part.kind not in NUMBERS:
             continue
         truth = problem.truths[part.label]
         for question in truth.asked:

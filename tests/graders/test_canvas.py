@@ -14,10 +14,10 @@ import pytest
 from headwork.marking.answers import read_answers
 from headwork.marking.graders import export
 from headwork.marking.mark import Marker
-from headwork.sheets.load import parse_sheet
+from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
-from tests.graders.students import Parts, boxes_of, five, last_alone, marks_of, parts_of
+from tests.graders.students import LEARNING, Parts, boxes_of, five, last_alone, marks_of, parts_of
 
 Q = "{http://www.imsglobal.org/xsd/ims_qtiasiv1p2}"
 
@@ -153,6 +153,13 @@ def test_the_analysis_comes_back_and_follows_through(
     (answers,) = read_answers(tmp_path / "analysis.csv")
     assert answers.student == "Jo Doe"
     assert Marker(sheet).mark(answers).score == marks_of(sheet, boxes_of(sheet, five(sheet)[who])).score
+
+
+def test_gradients_are_numbers_too(tmp_path: Path) -> None:
+    (tmp_path / "learning.toml").write_text(LEARNING)
+    sheet = load(tmp_path / "learning.toml")
+    ((_, questions),) = quizzes(export(tmp_path / "learning.toml", "canvas", tmp_path / "learning.zip")).items()
+    assert graded(questions, typed(sheet, parts_of(sheet)))[0] == pytest.approx(5.5)
 
 
 def test_a_mask_and_formulas(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from headwork.mistakes.make import Plan
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
-from tests.graders.students import boxes_of, five, last_alone, marks_of, parts_of, responses
+from tests.graders.students import LEARNING, boxes_of, five, last_alone, marks_of, parts_of, responses
 
 # As in Moodle's questiontype.php: fraction, answer up to an unescaped ~ # or }, feedback up to an unescaped ~ or }.
 FRACTION = r"=|%(-?[0-9]+(?:[.,][0-9]*)?)%"
@@ -152,6 +152,23 @@ def test_whoever_draws_a_question_reads_nobodys_name(tmp_path: Path) -> None:
     assert ["sheet 7" in texts[0], "sheet 8" in texts[1]] == [True, True]
     (notebook,) = export(tmp_path, "nbgrader", tmp_path / "course").rglob("*.ipynb")
     assert not any("Ada" in text or "Bob" in text for text in [*texts, notebook.read_text("utf-8")])
+
+
+def test_gradients_are_numbers_too(tmp_path: Path) -> None:
+    (tmp_path / "learning.toml").write_text(LEARNING)
+    sheet = load(tmp_path / "learning.toml")
+    path = export(tmp_path / "learning.toml", "cloze", tmp_path / "learning.xml")
+    (question,) = ElementTree.parse(path).getroot().findall("question[@type='cloze']")
+    assert "on paper" not in (question.findtext("questiontext/text") or "")
+    right = parts_of(sheet)
+    assert list(right["b"]) == ["d_W_V", "d_W_Q", "next_W_V", "next_W_Q"]
+    for parts in (right, last_alone(right)):
+        marks = marks_of(sheet, boxes_of(sheet, parts))
+        assert graded(question, responses(sheet, parts))[0] == pytest.approx(float(marks.score / marks.max_score))
+    typed = "; ".join(f"part {i}: {text}" for i, text in enumerate(responses(sheet, right), 1))
+    (tmp_path / "responses.csv").write_text(f"Last name,First name,Response 1\nDoe,Jo,{typed}\n")
+    (answers,) = read_answers(tmp_path / "responses.csv", sheet)
+    assert Marker(sheet).mark(answers).score == Fraction(11, 2)
 
 
 def test_masks_points_and_hostile_words(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
-from tests.graders.students import Parts, five, marks_of, parts_of
+from tests.graders.students import LEARNING, Parts, five, marks_of, parts_of
 from tests.graders.test_maxima import run
 
 Inputs = dict[str, str]
@@ -189,6 +189,18 @@ def test_every_tolerance_and_a_penalty(tolerance: str, tmp_path: Path) -> None:
     for parts, graded in zip(students, found, strict=True):
         marks = marks_of(sheet, parts)
         assert points(question, graded) == pytest.approx(float(marks.score), abs=1e-5)
+
+
+def test_gradients_follow_and_their_mistakes_are_named(tmp_path: Path) -> None:
+    (tmp_path / "learning.toml").write_text(LEARNING)
+    sheet = load(tmp_path / "learning.toml")
+    (question,) = questions(export(tmp_path / "learning.toml", "stack", tmp_path / "learning.xml"))
+    students = [parts_of(sheet), parts_of(sheet, slip=True), parts_of(sheet, mistake="gradient-not-transposed")]
+    found = question.graded([typed(sheet, parts) for parts in students], 0, tmp_path)
+    for parts, graded in zip(students, found, strict=True):
+        assert points(question, graded) == pytest.approx(float(marks_of(sheet, parts).score), abs=1e-5)
+    assert points(question, found[0]) == pytest.approx(5.5)
+    assert any("Consistent with gradient-not-transposed." in said for _, _, said in found[2].values())
 
 
 def test_a_part_that_hands_matrices_over_and_several_problems(tmp_path: Path) -> None:

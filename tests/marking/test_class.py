@@ -22,10 +22,9 @@ from typer.testing import CliRunner, Result
 
 from headwork.cli import app
 from headwork.errors import HeadworkError
-from headwork.marking.class_marker import ClassMarker, ClassOf, load_class, settled
+from headwork.marking.class_marker import ClassMarker, ClassOf, Override, load_class, settled
 from headwork.marking.mark import Marker
 from headwork.marking.one_file import Answers
-from headwork.marking.overrides import Override
 from headwork.marking.pool import AT_ONCE, WAITING, Colleague, Group, marked
 from headwork.marking.roster import read_points, read_roster
 from headwork.sheets.load import load, sheet_text
@@ -107,6 +106,17 @@ def test_the_empty_answers_of_a_class_are_for_everybody(folder: Path) -> None:
     template = run("mark", folder, "--template").output
     assert template.startswith("# Answers to: 2 heads, 3 tokens\n")
     assert "Ada" not in template
+
+
+@pytest.mark.parametrize("between", [";", "\t"])
+def test_a_list_as_spreadsheets_write_it_where_decimals_have_commas(between: str, tmp_path: Path) -> None:
+    """With a byte order mark, semicolons or tabs, a name with a comma in it, and empty lines at the end."""
+    text = '\ufeffid;name;group\r\n007;"Byte, Bob";A\r\nada;Ada L.;B\r\n;;\r\n'
+    (tmp_path / "list.csv").write_text(text.replace(";", between), encoding="utf-8", newline="")
+    assert [(one.id, one.name) for one in read_roster(tmp_path / "list.csv")] == [
+        ("007", "Byte, Bob"),
+        ("ada", "Ada L."),
+    ]
 
 
 def test_a_name_that_two_have_is_nobodys(tmp_path: Path) -> None:

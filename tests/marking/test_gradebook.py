@@ -43,6 +43,19 @@ def test_a_column_that_is_there_is_filled_and_nothing_else_touched(tmp_path: Pat
     assert filled(tmp_path, CANVAS, "--column", "Quiz 1") == expected
 
 
+def test_a_gradebook_with_semicolons_keeps_them(tmp_path: Path) -> None:
+    """Canvas and Moodle write them where decimals have commas; a comma in a name is a comma."""
+    book = 'Student;ID;SIS Login ID;Section;Quiz 1 (88)\n"Lovelace, Ada";1;ada;A, B;\n"Byte, Bob";2;bb;;\n'
+    expected = book.replace("A, B;", "A, B;1").replace("bb;;", "bb;;0.5")
+    assert filled(tmp_path, book, "--column", "Quiz 1") == expected
+    added = filled(tmp_path, book, "--column", "Sheet; 1")
+    assert added.splitlines() == [
+        'Student;ID;SIS Login ID;Section;Quiz 1 (88);"Sheet; 1"',
+        '"Lovelace, Ada";1;ada;A, B;;1',
+        '"Byte, Bob";2;bb;;;0.5',
+    ]
+
+
 def test_moodle_and_gradescope(tmp_path: Path) -> None:
     assert filled(tmp_path, MOODLE, "--column", "Quiz") == MOODLE.replace("org,-", "org,1", 1).replace(
         "org,-", "org,0.5"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from headwork.marking.answers import read_answers
-from headwork.marking.link import from_link
 from headwork.marking.mark import mark
+from headwork.marking.one_file import from_link
 
 ANSWERS = {"1.a": {"joined": [["1", "2", "5", "6"], ["3", "4", "7", "8"]]}}
 

@@ -254,6 +254,17 @@ def test_answers_nobody_asked_for_are_named() -> None:
     assert "no part 'z'" in mark(one_head(), {"z": {}}).note
 
 
+def test_a_part_is_called_as_the_paper_prints_it() -> None:
+    """(a), A, a) or 2a for 2.a; but one name that could be two parts, or comes twice, is asked back."""
+    right = {"Q": [[1, 2], [3, 4]]}
+    for label in ("(a)", "A", "a)", "(A).", "1a", "1.A"):
+        marks = mark(one_head(), {label: right})
+        assert (answer(marks, "Q").verdict, marks.note) == ("right", ""), label
+    assert answer(mark("two-heads", {"2a": {"Q_1": [[1, 2], [3, 4]]}}), "Q_1").verdict == "right"
+    twice = mark(one_head(), {"a": right, "(a)": {"Q": [[0, 0], [0, 0]]}})
+    assert (answer(twice, "Q").verdict, "no part '(a)'" in twice.note) == ("right", True)
+
+
 def test_a_matrix_may_come_entry_by_entry_and_heads_in_a_list() -> None:
     entries = {f"Q[{i},{j}]": str(x) for i, row in ((1, (1, 2)), (2, (3, 4))) for j, x in enumerate(row, 1)}
     assert answer(mark(one_head(), {"a": entries}), "Q").verdict == "right"

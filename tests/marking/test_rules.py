@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from headwork.cli import app
 from headwork.errors import HeadworkError
+from headwork.marking.class_marker import read_overrides
 from headwork.marking.mark import mark
-from headwork.marking.overrides import read_overrides
 from headwork.marking.template import template_toml
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.save import sheet_toml
@@ -61,6 +61,16 @@ def test_points_set_by_hand_survive_every_run(desk: Path) -> None:
     (folder / "one.toml").write_text((desk / "sheet.toml").read_text())
     (folder / "overrides.csv").write_text("student,part,score\nBob,b,1/2\n")
     assert "Bob,1.5,2" in run("mark", folder, desk / "class.csv", "--format", "csv", "--jobs", 2)
+
+
+def test_tables_with_semicolons_and_decimal_commas(desk: Path) -> None:
+    """The same marks from what a spreadsheet writes where decimals have commas."""
+    (desk / "by-hand.csv").write_text("student;part;score;reason\nada;a;0,75;so, it is\n")
+    semicolons = 'student;a.Q[1,1];a.Q[1,2];a.Q[2,1];a.Q[2,2];a.K;b.scores\nAda;1;2;3;5;"1 0; 0 1";"1 2; 3 5"\n'
+    (desk / "class.csv").write_text(semicolons)
+    page = run("mark", desk / "sheet.toml", desk / "class.csv", "--overrides", desk / "by-hand.csv")
+    assert "Ada: 1.75 of 2" in page
+    assert "set by hand to 0.75 instead of 0.875: so, it is" in page
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,8 @@ class Caller:
         return made if isinstance(made, bool) else self._own_kind(made, keep=True)
 
     def _own_kind(self, array: Any, keep: bool = False) -> Any:
-        typed = (
-            np.array(array) if keep else np.array(array, dtype=self.dtype, order="C")
-        )  # a copy: it may be written to
+        # A copy: it may be written to.
+        typed = np.array(array) if keep else np.array(array, dtype=self.dtype, order="C")
         if self.framework == "torch":
             import torch
 

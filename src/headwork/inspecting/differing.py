@@ -13,6 +13,7 @@ import numpy as np
 from headwork.inspecting.arrays import PREDICTED
 from headwork.inspecting.building import parameters_of
 from headwork.inspecting.calling import Case
+from headwork.inspecting.layouts import first_matrix
 from headwork.inspecting.projections import Own, projections
 from headwork.inspecting.trial import WEIGHTS, Trial, graph_of, same
 from headwork.mistakes.predict import Variant
@@ -90,7 +91,7 @@ class _Projected:
 
     def __init__(self, trial: Trial) -> None:
         self.trial, self.case = trial, dict(trial.case)
-        X = self.case["X"].reshape(-1, *self.case["X"].shape[-2:])[0]
+        X = first_matrix(self.case["X"])
         self.case["X"] = np.broadcast_to(X, self.case["X"].shape).copy()
         self.case |= {role: np.zeros_like(self.case[role]) for role in ("b_V", "b_O") if role in self.case}
         self.back, self.tokens = np.linalg.pinv(X), X.shape[0]
@@ -105,9 +106,7 @@ class _Projected:
             case["W_O"] = W_O
         if self.trial.caller.kind == "layer":
             write(self.trial.caller.function, self.trial.heads, {r: a for r, a in case.items() if r in WEIGHTS})
-        answer = self.trial.caller(case, self.trial.heads)
-        first: Array = answer.reshape(-1, *answer.shape[-2:])[0]
-        return first
+        return first_matrix(self.trial.caller(case, self.trial.heads))
 
     def heads_stay_apart(self, generator: np.random.Generator) -> bool:
         """With the same values for every token each head puts out a multiple of them, wherever it looks."""
@@ -150,9 +149,7 @@ class _Projected:
         return np.concatenate(theirs), np.concatenate(ours), np.concatenate(scaled)
 
     def _ours(self, role: str, head: int | None) -> Array:
-        array = _step(self.case, self.trial.heads, role, head)
-        first: Array = array.reshape(-1, *array.shape[-2:])[0]
-        return first
+        return first_matrix(_step(self.case, self.trial.heads, role, head))
 
 
 def _step(case: Case, heads: int, role: str, head: int | None) -> Array:

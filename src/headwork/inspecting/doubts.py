@@ -16,11 +16,8 @@ ALIKE = 1e-6
 
 def doubts(trial: Trial) -> str:
     """Why the trial says nothing about the code; or nothing, and it does."""
-    if (
-        trial.masked
-        and trial.tags == ["mask-inverted"]
-        and upside_down(trial.caller.mask, trial.caller.kind == "layer")
-    ):
+    inverted = trial.masked and trial.tags == ["mask-inverted"]
+    if inverted and upside_down(trial.caller.mask, trial.caller.kind == "layer"):
         return (
             f"it agrees if '{trial.caller.mask.name}' is {trial.caller.mask.form}; "
             "if True is to mean that a key may be read it is consistent with mask-inverted"

@@ -67,6 +67,12 @@ LAYOUTS = (
 LAYOUTS_OF_X = (LAYOUTS[1], LAYOUTS[2], LAYOUTS[0])
 
 
+def first_matrix(array: Array) -> Array:
+    """Of a batch the first, of a matrix itself."""
+    first: Array = array.reshape(-1, *array.shape[-2:])[0]
+    return first
+
+
 def brought_back(answer: Array, layout: AxisOrder, shape: tuple[int, ...]) -> Array:
     """What was returned in our own order: laid out as what was handed over, or in another way that its shape tells.
 

@@ -9,7 +9,7 @@ import numpy as np
 from headwork.inspecting.arrays import PREDICTED
 from headwork.inspecting.building import built, is_layer
 from headwork.inspecting.calling import Caller, callers
-from headwork.inspecting.layouts import CaseSizes
+from headwork.inspecting.layouts import CaseSizes, first_matrix
 from headwork.inspecting.sandbox import Emit
 from headwork.inspecting.trial import Trial, graph_of, same
 from headwork.mistakes.predict import Variant
@@ -30,9 +30,8 @@ def smallest(trial: Trial, target: Any, emit: Emit) -> None:
             except Exception:
                 continue
             if last is not None and not same(answer, Variant(last, PREDICTED).value(last, handed), 1e-3):
-                first = {role: a.reshape(-1, *a.shape[-2:])[0].tolist() for role, a in case.items()}
-                returned = answer.reshape(-1, *answer.shape[-2:])[0]
-                finite = [[float(x) if np.isfinite(x) else str(x) for x in row] for row in returned]
+                first = {role: first_matrix(array).tolist() for role, array in case.items()}
+                finite = [[float(x) if np.isfinite(x) else str(x) for x in row] for row in first_matrix(answer)]
                 emit({"example": first, "returned": finite, "heads": heads, "causal": trial.causal})
                 return
 

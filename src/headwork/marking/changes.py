@@ -1,13 +1,11 @@
 """Marked again, after the key or the rules were corrected: who changes, and where."""
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from headwork.errors import HeadworkError
-from headwork.marking.marks import Marks
-from headwork.marking.overrides import known_as
-from headwork.marking.spreadsheet import decimals
+from headwork.marking.marks import Marks, known_as
+from headwork.marking.spreadsheet import csv_rows, decimals
 from headwork.render.blocks import Block, Paragraph, Table, Title
 
 Before = Mapping[str, Mapping[str, str]]  # student → column → points
@@ -15,16 +13,10 @@ Before = Mapping[str, Mapping[str, str]]  # student → column → points
 
 def read_before(path: Path) -> Before:
     """The marks of an earlier run, as `--format csv` wrote them."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file, strict=True)
-            if not {"student", "score"} <= set(rows.fieldnames or ()):
-                raise HeadworkError(f"{path} is not what `headwork mark --format csv` writes; give that")
-            return {known_as(row["student"].removeprefix("'")): row for row in rows}
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise HeadworkError(f"{path} is no CSV in UTF-8 that can be read: {error}") from None
-    except OSError as error:
-        raise HeadworkError(f"{path} cannot be read: {error.strerror}") from None
+    with csv_rows(path) as rows:
+        if not {"student", "score"} <= set(rows.fieldnames or ()):
+            raise HeadworkError(f"{path} is not what `headwork mark --format csv` writes; give that")
+        return {known_as(row["student"].removeprefix("'")): row for row in rows}
 
 
 def changes_blocks(title: str, since: Path, students: Iterable[Marks]) -> Iterator[Block]:

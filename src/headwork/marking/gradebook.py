@@ -12,8 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from headwork.errors import HeadworkError
-from headwork.marking.marks import Marks
-from headwork.marking.spreadsheet import decimals, harmless
+from headwork.marking.marks import Marks, known_as
+from headwork.marking.spreadsheet import decimals, harmless, separator
 
 LARGEST = 50_000_000  # bytes
 # What the columns that say who somebody is are called, in small letters.
@@ -23,20 +23,20 @@ WHO = {
     *("sid", "email", "name"),  # Gradescope
 }
 FIRST, LAST = ("first name", "given name"), ("last name", "surname")
-_CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,"]*)(?:,|$)', re.DOTALL)
 
 
 def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
     """The gradebook with a column of points; who is in one of the two only is said at the end, as an error is."""
     text = _text(path)
-    records = list(_records(text))
+    between = separator(text.partition("\n")[0])
+    records = list(_records(text, between))
     header = [name.strip() for name in records[0][0]] if records else []
     who = [i for i, name in enumerate(header) if name.casefold() in WHO]
     names = [next((i for i, name in enumerate(header) if name.casefold() in kind), None) for kind in (FIRST, LAST)]
     if not who and None in names:
         raise HeadworkError(f"{path} has no column that says who is who; download the gradebook as CSV again")
     place = next((i for i, name in enumerate(header) if _same_column(name, column)), None)
-    handed_in = list({_plain(marks.student): marks for marks in students}.values())
+    handed_in = list({known_as(marks.student): marks for marks in students}.values())
     points = _by_name(handed_in)
     most = max((marks.max_score for marks in handed_in), default=Fraction(0))
     theirs = [_known(cells, who, names, points) for cells, _ in records[1:]]
@@ -45,14 +45,14 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
             raise HeadworkError(
                 f"{path} has {lines} lines for '{marks}'; fill in those by hand, or hand in under an id"
             )
-    yield _with(records[0][1], place, column if place is None else None)
+    yield _with(records[0][1], between, place, column if place is None else None)
     for (cells, raw), known in zip(records[1:], theirs, strict=True):
         if known is not None:
-            yield _with(raw, place, decimals(known.score))
+            yield _with(raw, between, place, decimals(known.score))
         elif place is None and cells and cells[0].strip() == "Points Possible":  # Canvas's second line
-            yield _with(raw, place, decimals(most))
+            yield _with(raw, between, place, decimals(most))
         else:
-            yield _with(raw, place, None)
+            yield _with(raw, between, place, None)
     used = {marks.student for marks in theirs if marks is not None}
     if missing := [marks.student for marks in handed_in if marks.student not in used]:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
@@ -73,10 +73,10 @@ def _text(path: Path) -> str:
     return text
 
 
-def _records(text: str) -> Iterator[tuple[list[str], str]]:
+def _records(text: str, between: str) -> Iterator[tuple[list[str], str]]:
     """Each record's cells and its own text, line end included."""
     lines = text.splitlines(keepends=True)
-    reader = csv.reader(lines)
+    reader = csv.reader(lines, delimiter=between)
     start = 0
     for cells in reader:
         raw = "".join(lines[start : reader.line_num])
@@ -88,7 +88,7 @@ def _by_name(students: Iterable[Marks]) -> dict[str, Marks]:
     """Everybody by all that they are called, but for what two are called."""
     found: dict[str, list[Marks]] = {}
     for marks in students:
-        for name in dict.fromkeys(map(_plain, marks.known_as)):
+        for name in dict.fromkeys(map(known_as, marks.known_as)):
             found.setdefault(name, []).append(marks)
     return {name: own[0] for name, own in found.items() if len(own) == 1}
 
@@ -100,11 +100,7 @@ def _known(cells: list[str], who: list[int], names: list[int | None], points: Ma
     called += [f"{first} {last}"] if first or last else []
     called += [" ".join(reversed(name.split(",", 1))) for name in called if name.count(",") == 1]  # Lovelace, Ada
     called += [name.partition("@")[0] for name in called if "@" in name]
-    return next((points[plain] for name in called if (plain := _plain(name)) in points and plain), None)
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.split()).casefold()
+    return next((points[plain] for name in called if (plain := known_as(name)) in points and plain), None)
 
 
 def _same_column(name: str, column: str) -> bool:
@@ -114,22 +110,22 @@ def _same_column(name: str, column: str) -> bool:
     return column in (name, re.sub(r" \(\d+\)$", "", name), from_moodle and from_moodle[1])
 
 
-def _with(raw: str, place: int | None, value: str | None) -> str:
+def _with(raw: str, between: str, place: int | None, value: str | None) -> str:
     """The record with one cell changed, or added; None leaves it, or adds an empty one."""
     body = raw.rstrip("\r\n")
     end = raw[len(body) :]
     cell = None if value is None else _quoted(value)
     if place is None:
-        return f"{body},{cell or ''}{end}"
+        return f"{body}{between}{cell or ''}{end}"
     if cell is None:
         return raw
-    cells = [match[0] for match in _CELL.finditer(body)]
+    cells = re.findall(rf'(?:"(?:[^"]|"")*"|[^{between}"]*)(?:{between}|$)', body)
     if place >= len(cells):
         return raw
-    cells[place] = cell + ("," if cells[place].endswith(",") else "")
+    cells[place] = cell + (between if cells[place].endswith(between) else "")
     return "".join(cells) + end
 
 
 def _quoted(value: str) -> str:
     value = harmless(value)
-    return '"' + value.replace('"', '""') + '"' if re.search(r'[",\r\n]', value) else value
+    return '"' + value.replace('"', '""') + '"' if re.search(r'[",;\t\r\n]', value) else value

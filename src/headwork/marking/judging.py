@@ -16,7 +16,7 @@ from headwork.marking.rules import MarkingRules
 from headwork.marking.table import MISSING, Malformed, Numbers, is_blank, numbers, unpadded
 from headwork.marking.tolerance import CLEAR
 from headwork.marking.truth import Truth
-from headwork.mistakes.diagnose import Diagnosis, advice
+from headwork.mistakes.diagnose import Case, Diagnosis, advice
 from headwork.mistakes.evidence import Tags, view
 from headwork.readings.entries import origin
 from headwork.readings.exact import Entry, Hidden, Matrix
@@ -60,15 +60,15 @@ class Judge:
         try:
             raw = answered.take(question, by_entry=True)
             if is_blank(raw):
-                return AnswerMark(question.name, "blank", size, Fraction(0))
+                return AnswerMark(question.name, "blank", size)
             answer = unpadded(_oriented(numbers(raw, shape), question, shape), self.places)
         except Malformed as error:
-            return AnswerMark(question.name, "malformed", size, Fraction(0), message=str(error))
+            return AnswerMark(question.name, "malformed", size, message=str(error))
         if (len(answer), len(answer[0])) != shape:
             return self._misshapen(truth, question, answer, near)
         if any(isinstance(x.value, Hidden) for row in answer for x in row) and -inf not in flat(near):
             message = "holds −∞, which only a mask may hold; write numbers"
-            return AnswerMark(question.name, "malformed", size, Fraction(0), message=message)
+            return AnswerMark(question.name, "malformed", size, message=message)
         return _Attempt(self, truth, question, answer, near).marked(earlier)
 
     def _misshapen(self, truth: Truth, question: Asked, answer: Numbers, near: Floats) -> AnswerMark:
@@ -78,18 +78,10 @@ class Judge:
         if self.rules.shape:
             message = f"is {shape}; it should be {shape_text((len(near), len(near[0])))}"
         entries = [[x.near for x in row] for row in answer]
-        tags = self.diagnosis_of(question.found.step).diagnose(
-            truth.hands, question.found, entries, self.within(answer, entries), near, truth.handed
-        )
-        return AnswerMark(
-            question.name,
-            "malformed",
-            len(flat(near)),
-            Fraction(0),
-            tags=tuple("+".join(t) for t in tags),
-            advice=" ".join(advice(t) for t in tags[:1]),
-            message=message,
-        )
+        case = Case(truth.hands, question.found, entries, self.within(answer, entries), near, truth.handed)
+        tags = self.diagnosis_of(question.found.step).diagnose(case)
+        named, said = tuple("+".join(t) for t in tags), advice(tags[0]) if tags else ""
+        return AnswerMark(question.name, "malformed", len(flat(near)), tags=named, advice=said, message=message)
 
     def within(self, answer: Numbers, near: Floats) -> Floats:
         """How far apart two numbers may lie and still count as the same, entry by entry."""
@@ -105,11 +97,6 @@ def _oriented(answer: Numbers, question: Asked, shape: tuple[int, int]) -> Numbe
     """A single row may be written as the column that the page has."""
     column = question.found.row is not None and len(answer) == shape[1] and len(answer[0]) == 1
     return tuple(zip(*answer, strict=True)) if column else answer
-
-
-def named(mark: AnswerMark) -> bool:
-    """Whether the mark says what went wrong, and not only where."""
-    return any(tag != "one-entry" for tag in mark.tags)
 
 
 def _listed(names: list[str]) -> str:
@@ -133,6 +120,12 @@ class _Attempt:
     def diagnosis(self) -> Diagnosis:
         return self.judge.diagnosis_of(self.question.found.step)
 
+    @property
+    def _case(self) -> Case:
+        entries = [[x.near for x in row] for row in self.answer]
+        handed = self.truth.handed
+        return Case(self.truth.hands, self.question.found, entries, self.within(self.near), self.near, handed)
+
     def marked(self, earlier: Earlier) -> AnswerMark:
         """Held against the truth, against the earlier answers as written, and against what their slips lead to; then
         remembered, as what later answers may follow from."""
@@ -145,7 +138,7 @@ class _Attempt:
         if unlike is None or (unlike and not wrong) or not self._most(unlike):
             hand, unlike = None, wrong
         earlier.keep(self.truth, step, hand)
-        if named(mark):
+        if mark.named:
             earlier.named.add(self.question.name)
         if places := {self._place(i, j) for i, j in unlike if self.answer[i][j] is not MISSING}:
             name = self.question.name if mark.verdict == "wrong" else ""
@@ -177,10 +170,7 @@ class _Attempt:
         """An answer that follows may tell the mistake that an earlier one was too small to tell."""
         if not own.slips or not earlier.named.isdisjoint(own.slips):
             return []
-        entries = [[x.near for x in row] for row in self.answer]
-        told = self.diagnosis.told(
-            self.truth.hands, self.question.found, entries, self.within(self.near), self.near, self.truth.handed
-        )
+        told = self.diagnosis.told(self._case)
         earlier.named |= own.slips if told else set()  # once is enough
         return told
 
@@ -247,24 +237,12 @@ class _Attempt:
 
     def _judged(self, wrong: Wrong, owns: list[tuple[Own, Wrong]], base: Own | None = None) -> AnswerMark:
         """Wrong, and what it is consistent with."""
-        entries = [[x.near for x in row] for row in self.answer]
-        tags = (
-            []
-            if self._missing()
-            else self.diagnosis.diagnose(
-                self.truth.hands,
-                self.question.found,
-                entries,
-                self.within(self.near),
-                self.near,
-                self.truth.handed,
-                [
-                    (own.near, partial(self.within, self.near, None if own.written else own))
-                    for i, (own, _) in enumerate(owns)
-                    if not i or own.near != owns[0][0].near  # once is enough
-                ],
-            )
-        )
+        bases = [
+            (own.near, partial(self.within, self.near, None if own.written else own))
+            for i, (own, _) in enumerate(owns)
+            if not i or own.near != owns[0][0].near  # once is enough
+        ]
+        tags = [] if self._missing() else self.diagnosis.diagnose(self._case, bases)
         if base is None or not base.slips:
             return self._mark("wrong", wrong, tags=tags)
         return self._mark("wrong", wrong, base.slips, tags, lambda: base.meaning)

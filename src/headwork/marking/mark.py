@@ -38,26 +38,40 @@ class Marker:
 
     def __init__(self, sheet: Sheet, today: date | None = None) -> None:
         self.sheet = sheet
-        self.problems = [ProblemMarker(problem, today or date.today()) for problem in sheet.problems]
+        several, day = len(sheet.problems) > 1, today or date.today()
+        numbered = enumerate(sheet.problems, 1)
+        self.problems = [ProblemMarker(problem, day, f"{i}." if several else "") for i, problem in numbered]
+        self._spelled: dict[str, set[str]] = {}  # a part's letters and numbers → its names
+        for number, problem in enumerate(self.problems, 1):
+            for part in problem.problem.parts:
+                for label in self._labels(number, part):
+                    self._spelled.setdefault(_letters_and_numbers(label), set()).add(label)
 
     def mark(self, answers: Answers) -> Marks:
+        handed_in: dict[str, Mapping[str, Any]] = {}
+        for label, each in answers.parts.items():
+            meant = self._meant(label)
+            handed_in[label if meant in answers.parts or meant in handed_in else meant] = each
         parts: list[PartMark] = []
         taken: set[str] = set()
         for number, problem in enumerate(self.problems, 1):
             given: dict[str, Mapping[str, Any]] = {}
             for part in problem.problem.parts:
                 for label in self._labels(number, part):
-                    if label in answers.parts:
-                        given[part.label] = answers.parts[label]
+                    if label in handed_in:
+                        given[part.label] = handed_in[label]
                         taken.add(label)
-            prefix = f"{number}." if len(self.problems) > 1 else ""
-            parts += problem.mark(given, prefix)
-        stray = [label for label in answers.parts if label not in taken]
+            parts += problem.mark(given)
+        stray = [label for label in handed_in if label not in taken]
         known = ", ".join(part.label for part in parts)
-        note = answers.unreadable or (
-            f"there is no part '{stray[0][:40]}' to answer; there is {known}" if stray else ""
-        )
-        return Marks(answers.student, tuple(parts), note, str(self.problems[0].rules.tolerance), self.sheet.title)
+        unasked = f"there is no part '{stray[0][:40]}' to answer; there is {known}" if stray else ""
+        rule = str(self.problems[0].rules.tolerance)
+        return Marks(answers.student, tuple(parts), answers.unreadable or unasked, rule, self.sheet.title)
+
+    def _meant(self, label: str) -> str:
+        """The part's own name for what was written, as names of answers are read: (a), A, 2a for 2.a."""
+        spelled = self._spelled.get(_letters_and_numbers(label), ())
+        return next(iter(spelled)) if len(spelled) == 1 else label
 
     def _labels(self, number: int, part: Part) -> tuple[str, ...]:
         """The names of a part: 2.a, and a alone where no other part that can be marked is called so."""
@@ -66,24 +80,30 @@ class Marker:
         return (f"{number}.{part.label}", part.label) if alone else (f"{number}.{part.label}",)
 
 
-class ProblemMarker:
-    """One problem: what is right in every part, worked out once, and how it is judged."""
+def _letters_and_numbers(label: str) -> str:
+    return "".join(filter(str.isalnum, label)).casefold()
 
-    def __init__(self, problem: Problem, today: date) -> None:
-        self.problem = problem
+
+class ProblemMarker:
+    """One problem: what is right in every part, worked out once, and how it is judged. Marks have the `prefix` before
+    the labels of its parts."""
+
+    def __init__(self, problem: Problem, today: date, prefix: str = "") -> None:
+        self.problem, self.prefix = problem, prefix
         self.rules = MarkingRules.of(problem)
         self.ready = Ready(problem)
         show_working = self.rules.working_from is None or today >= self.rules.working_from
         self.judge = Judge(self.ready, self.rules, show_working)
         self.truths = {part.label: Truth(part, self.ready) for part in problem.parts if part.kind in MARKED}
 
-    def mark(self, given: Mapping[str, Mapping[str, Any]], prefix: str) -> list[PartMark]:
+    def mark(self, given: Mapping[str, Mapping[str, Any]]) -> list[PartMark]:
         earlier = Earlier()
-        return [self._part(part, given.get(part.label, {}), earlier, prefix) for part in self.problem.parts]
+        return [self._part(part, given.get(part.label, {}), earlier) for part in self.problem.parts]
 
-    def _part(self, part: Part, given: Mapping[str, Any], earlier: Earlier, prefix: str) -> PartMark:
+    def _part(self, part: Part, given: Mapping[str, Any], earlier: Earlier) -> PartMark:
+        label = self.prefix + part.label
         if part.kind not in MARKED:
-            return PartMark(prefix + part.label, Fraction(0), Fraction(0), (), (f"{part.kind}: left for a person",))
+            return PartMark(label, Fraction(0), Fraction(0), (), (f"{part.kind}: left for a person",))
         truth = self.truths[part.label]
         answered = Answered(given, truth.asked)
         if part.kind in NUMBERS:
@@ -96,7 +116,7 @@ class ProblemMarker:
         most = self.rules.points_of(part.label)
         entries = sum(mark.entries for mark in marks)
         score = most * sum((mark.right for mark in marks), Fraction(0)) / entries if entries else Fraction(0)
-        return PartMark(prefix + part.label, score, most, tuple(marks), notes)
+        return PartMark(label, score, most, tuple(marks), notes)
 
     def _credited(self, marks: list[AnswerMark]) -> list[AnswerMark]:
         """What a sheet that gives no credit for single entries takes away."""

@@ -24,6 +24,11 @@ class Student:
         return f"{self.name} ({self.id})" if self.name else self.id
 
 
+def known_as(student: str) -> str:
+    """A name as names are compared."""
+    return " ".join(student.split()).casefold()
+
+
 def no_working() -> None:
     return None
 
@@ -36,13 +41,18 @@ class AnswerMark:
     name: str
     verdict: Verdict
     entries: int  # how many were asked for
-    right: Fraction  # how many of them earn credit
+    right: Fraction = Fraction(0)  # how many of them earn credit
     entries_wrong: tuple[tuple[int, int], ...] = ()
     tags: tuple[str, ...] = ()
     advice: str = ""
     message: str = ""  # why an answer could not be read, or what it was carried on from
     rows: tuple[tuple[tuple[str, str], ...], ...] = ()  # what was handed in, each entry with a verdict of its own
     working: Callable[[], Arithmetic | None] = field(default=no_working, compare=False, repr=False)
+
+    @property
+    def named(self) -> bool:
+        """Whether the mark says what went wrong, and not only where."""
+        return any(tag != "one-entry" for tag in self.tags)
 
 
 @dataclass(frozen=True)

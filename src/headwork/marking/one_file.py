@@ -1,4 +1,4 @@
-"""One student's file of answers: TOML, JSON or a filled-in notebook.
+"""One student's answers: a file of TOML or JSON, a filled-in notebook, or a link of the bench.
 
     student = "Ada"              # or the file's name
     [a]
@@ -8,19 +8,29 @@
 
 A file is data: it is read by a parser, its numbers keep their text, and nothing in it is ever run. What cannot be
 read is reported for that student, and the others are marked.
+
+A cell of a notebook answers a part when its first line is a comment such as `# part a` (or its metadata says
+{"headwork": {"part": "a"}}). Below stand answers: `Q_1 = [[1, 2], [3, 4]]`, over as many lines as it takes. A link has
+the answers, deflated, in what stands after `#answers=`. Never a mark.
 """
 
 import json
+import re
 import tomllib
+import zlib
+from base64 import urlsafe_b64decode
+from binascii import Error
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.marking.notebook import notebook_answers
 
 LARGEST_FILE = 1_000_000  # bytes of one student's answers
+MARK = "#answers="  # of a link
+_PART = re.compile(r"#\s*part\s+(\S{1,20})\s*$", re.IGNORECASE)
+_ANSWER = re.compile(r"^([^\W\d][\w,]*(?:\[[\d\s,]+\])?)[ \t]*=(?!=)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -88,4 +98,74 @@ def _json(text: str) -> dict[str, Any]:
     return table
 
 
-READERS = {".toml": _toml, ".json": _json, ".ipynb": notebook_answers}
+def _notebook(text: str) -> dict[str, Any]:
+    """Part → name → text: the code cells are read, never run."""
+    try:
+        cells = json.loads(text)["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        sources = [(cell, "".join(cell["source"])) for cell in code]  # a text, or a list of lines
+    except RecursionError:
+        raise HeadworkError("holds nesting too deep to read") from None
+    except (ValueError, KeyError, TypeError):
+        raise HeadworkError("is not a notebook that can be read; save it again as .ipynb") from None
+    parts: dict[str, Any] = {}
+    for cell, source in sources:
+        part = _part(cell, source)
+        if part is not None:
+            parts.setdefault(part, {}).update(_assignments(source))
+    if not parts:
+        raise HeadworkError("has no cell that answers a part; start each with a line such as '# part a'")
+    return parts
+
+
+def _part(cell: Any, source: str) -> str | None:
+    metadata = cell.get("metadata")
+    noted = metadata.get("headwork") if isinstance(metadata, dict) else None
+    if isinstance(noted, dict) and isinstance(noted.get("part"), str):
+        return str(noted["part"])
+    match = _PART.match(source.strip().partition("\n")[0])
+    return match[1] if match else None
+
+
+def _assignments(source: str) -> dict[str, str]:
+    """name = everything up to the next name; comments dropped."""
+    plain = re.sub(r"#.*", "", source)
+    starts = list(_ANSWER.finditer(plain))
+    ends = [*(match.start() for match in starts), len(plain)][1:]
+    texts = {
+        m[1].replace(" ", ""): _unquoted(plain[m.end() : end].strip()) for m, end in zip(starts, ends, strict=True)
+    }
+    return {name: text for name, text in texts.items() if text != "..."}  # which stands where nothing does yet
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+READERS = {".toml": _toml, ".json": _json, ".ipynb": _notebook}
+
+
+def from_link(text: str) -> Answers:
+    """The answers that a link carries; what cannot be read is said, not raised."""
+    packed = text.partition(MARK)[2].partition("&")[0]
+    try:
+        found = _unpacked(packed)
+        if not isinstance(found, dict) or not isinstance(found.get("answers"), dict):
+            raise HeadworkError("carries no answers; copy the one that Hand in makes")
+        return from_table({"student": str(found.get("student", "")), **found["answers"]}, "student")
+    except HeadworkError as error:
+        return Answers(f"link {text[-12:]}", unreadable=f"the link {error}")
+
+
+def _unpacked(packed: str) -> Any:
+    try:
+        content = urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+        reader = zlib.decompressobj(-15)
+        found = reader.decompress(content, LARGEST_FILE)
+        if reader.unconsumed_tail:
+            raise HeadworkError(f"unpacks to more than {LARGEST_FILE:,} bytes; answers have fewer")
+        if not reader.eof:
+            raise HeadworkError("is cut short; copy all of it, between quotes")
+        return json.loads(found.decode("utf-8"), parse_float=str, parse_int=str, parse_constant=str)
+    except (Error, zlib.error, ValueError, RecursionError):
+        raise HeadworkError("cannot be read; copy all of it, between quotes") from None

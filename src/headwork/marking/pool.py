@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -26,9 +26,8 @@ from types import ModuleType
 
 from headwork.errors import HeadworkError
 from headwork.marking.class_marker import ClassMarker, ClassOf, settled
-from headwork.marking.marks import Marks
+from headwork.marking.marks import Marks, known_as
 from headwork.marking.one_file import Answers
-from headwork.marking.overrides import known_as
 
 AT_ONCE = 10  # students sent together
 SENT = 3  # such groups for every other process: one in work and two at hand
@@ -148,18 +147,18 @@ def _shared(own: ClassMarker, rest: Iterator[Answers], others: list[Colleague]) 
             waiting -= line[0].size
             yield from line.popleft().marks()
         elif waiting < most and (student := next(rest, None)) is not None:
-            line.append(_marked_here(own, student))
+            line.append(Group(1, _attempted(own.mark, [student])))
             waiting += 1
         else:
             wait([other.pipe for other in others if other.sent])
 
 
-def _marked_here(own: ClassMarker, student: Answers) -> Group:
-    """An error waits for its turn, as if it came from another process."""
+def _attempted(mark: Callable[[Answers], Marks], students: list[Answers]) -> list[Marks] | HeadworkError:
+    """An error waits for its turn, wherever it comes from."""
     try:
-        return Group(1, [own.mark(student)])
+        return [mark(student) for student in students]
     except HeadworkError as error:
-        return Group(1, error)
+        return error
 
 
 @contextmanager
@@ -206,10 +205,7 @@ def _mark(pipe: Connection, sheets: ClassOf, today: date, with_working: bool) ->
     Thread(target=_taken_in, args=(pipe, groups), daemon=True).start()
     marker = ClassMarker(sheets, today)
     while (group := groups.get()) is not None:
-        try:
-            back: list[Marks] | HeadworkError = [settled(marker.mark(student), with_working) for student in group]
-        except HeadworkError as error:
-            back = error
+        back = _attempted(lambda student: settled(marker.mark(student), with_working), group)
         try:
             pipe.send(back)
         except OSError:

@@ -9,18 +9,7 @@ from headwork.maths import Number, Prose
 from headwork.mistakes.diagnose import advice
 from headwork.numbers.digits import exact_decimal
 from headwork.render.arithmetic import arithmetic_display
-from headwork.render.blocks import (
-    SIGNS,
-    Block,
-    Display,
-    Finding,
-    Heading,
-    Marked,
-    Paragraph,
-    Question,
-    Table,
-    Title,
-)
+from headwork.render.blocks import SIGNS, Block, Display, Finding, Heading, Marked, Paragraph, Question, Table, Title
 from headwork.render.cells import Style
 
 PLACES = 4  # of numbers in the working of a wrong entry, at the least
@@ -43,6 +32,12 @@ def points(number: Fraction) -> str:
     return exact_decimal(number, 4) or (
         str(number) if number < 1 and number.denominator < 10 else f"{float(number):.2f}"
     )
+
+
+def summary(marks: Marks) -> str:
+    """The points in a line, and why nothing could be read or when a number is right."""
+    said = marks.note or f"A number is right if it is {marks.tolerance}."
+    return f"{points(marks.score)} of {points(marks.max_score)}. {said}"
 
 
 def students_blocks(title: str, students: Iterable[Marks], places: int = PLACES) -> Iterator[Block]:

@@ -26,10 +26,7 @@ def give_back(
             def each() -> Iterator[Marks]:
                 """Students pass one at a time: page, then table, then the class's counts."""
                 for number, one in enumerate(marks):
-                    write(
-                        folder / f"{names.of(one.student)}{ending}",
-                        streamed(ending, returned_blocks(one, places)),
-                    )
+                    write(folder / f"{names.of(one.student)}{ending}", streamed(ending, returned_blocks(one, places)))
                     lines = class_csv([one])
                     if number:
                         next(lines)  # the first line stands there already

@@ -1,6 +1,5 @@
 """A class list, and a sheet of their own for everybody on it."""
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from headwork.errors import HeadworkError
 from headwork.marking.marks import Student
+from headwork.marking.spreadsheet import csv_rows, line
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.sheet import Sheet
 
@@ -20,35 +20,24 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 def read_roster(path: Path) -> tuple[Student, ...]:
     """The students of a CSV with a column `id`, and `name` where there is one."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _students(csv.DictReader(file, strict=True), path)
-    except UnicodeDecodeError:
-        raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
-    except csv.Error as error:
-        raise HeadworkError(f"{path} is no CSV that can be read: {error}") from None
-    except OSError as error:
-        raise HeadworkError(f"the class list {path} cannot be read: {error.strerror}") from None
-
-
-def _students(rows: "csv.DictReader[str]", path: Path) -> tuple[Student, ...]:
-    by_name = {(name or "").strip().casefold(): name for name in rows.fieldnames or ()}
-    column = next((by_name[name] for name in COLUMNS if name in by_name), None)
-    if column is None:
-        raise HeadworkError(f"{path} needs a first line with a column 'id', and 'name' if there are names")
     found: dict[str, Student] = {}
-    for row in rows:
-        student = Student((row[column] or "").strip(), (row.get(by_name.get("name", "")) or "").strip()[:100])
-        if not _SAFE.fullmatch(student.id) or student.id.casefold() == Path(ROSTER).stem:
-            raise HeadworkError(
-                f"{path}: line {rows.line_num}: '{student.id[:40]}' cannot name a sheet; "
-                "an id has letters, digits and . _ @ -"
-            )
-        if student.id.casefold() in found:
-            raise HeadworkError(f"{path}: line {rows.line_num}: '{student.id}' stands on the list twice")
-        found[student.id.casefold()] = student
-        if len(found) > MOST:
-            raise HeadworkError(f"{path} has more than {MOST:,} students")
+    with csv_rows(path) as rows:
+        by_name = {(name or "").strip().casefold(): name for name in rows.fieldnames or ()}
+        column = next((by_name[name] for name in COLUMNS if name in by_name), None)
+        if column is None:
+            raise HeadworkError(f"{path} needs a first line with a column 'id', and 'name' if there are names")
+        for row in rows:
+            if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
+                continue  # spreadsheets leave empty lines at the end
+            student = Student((row[column] or "").strip(), (row.get(by_name.get("name", "")) or "").strip()[:100])
+            where = f"{path}: line {rows.line_num}: '{student.id[:64]}'"
+            if not _SAFE.fullmatch(student.id) or student.id.casefold() == Path(ROSTER).stem:
+                raise HeadworkError(f"{where} cannot name a sheet; an id has the letters a to z, digits and . _ @ -")
+            if student.id.casefold() in found:
+                raise HeadworkError(f"{where} stands on the list twice")
+            found[student.id.casefold()] = student
+            if len(found) > MOST:
+                raise HeadworkError(f"{path} has more than {MOST:,} students")
     if not found:
         raise HeadworkError(f"{path} has no students; write one on every line")
     return tuple(found.values())
@@ -56,8 +45,6 @@ def _students(rows: "csv.DictReader[str]", path: Path) -> tuple[Student, ...]:
 
 def roster_csv(students: tuple[Student, ...]) -> str:
     """The list as it lies in the folder of a class, so that marking knows who is who."""
-    from headwork.marking.spreadsheet import line
-
     return "".join([line(["id", "name"]), *(line([student.id, student.name]) for student in students)])
 
 

@@ -9,14 +9,16 @@ import csv
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.one_file import LARGEST_FILE, Answers
+from headwork.marking.spreadsheet import separator
 from headwork.sheets.questions import questions
 from headwork.sheets.ready import Ready
-from headwork.sheets.sheet import Sheet
+from headwork.sheets.sheet import NUMBERS, Sheet
 
 LONGEST_CELL = 20_000  # characters of one cell
 MOST_COLUMNS = 10_000
@@ -35,7 +37,9 @@ def read_rows(path: Path, sheet: Sheet | None) -> Iterator[Answers]:
     csv.field_size_limit(LONGEST_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(_lines(file, path), strict=True)
+            lines = _lines(file, path)
+            first = next(lines, "")
+            rows = csv.reader(chain([first], lines), strict=True, delimiter=separator(first))
             header = [name.strip() for name in next(rows, [])]
             read = _reader(header, path, sheet)
             found = False
@@ -107,7 +111,7 @@ def _boxes(sheet: Sheet) -> list[Place]:
         prefix = f"{number}." if len(sheet.problems) > 1 else ""
         ready = Ready(problem)
         for part in problem.parts:
-            asked = questions(part, ready) if part.kind == "value" else ()
+            asked = questions(part, ready) if part.kind in NUMBERS else ()
             found += [(prefix + part.label, name) for question in asked for row in question.entries for name in row]
     return found
 

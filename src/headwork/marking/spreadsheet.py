@@ -1,12 +1,41 @@
-"""Marks as a CSV with a line for every student, safe to open in a spreadsheet."""
+"""Marks as a CSV with a line for every student, safe to open in a spreadsheet; and the CSVs that a teacher gives."""
 
 import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 
+from headwork.errors import HeadworkError
 from headwork.marking.marks import Marks
+
+
+def separator(first: str) -> str:
+    """What stands between the cells, told by the first line: where decimals have commas, spreadsheets write semicolons.
+
+    >>> separator("id,name"), separator("id;name"), separator("student;a.Q[1,1];a.Q[1,2]")
+    (',', ';', ';')
+    """
+    plain = re.sub(r'"[^"]*"|\[[^\]]*\]', "", first)
+    return max(",;\t", key=plain.count)
+
+
+@contextmanager
+def csv_rows(path: Path) -> Iterator["csv.DictReader[str]"]:
+    """The rows of a CSV, by the names in its first line; why it cannot be read, if so, is an error that names it."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            file.seek(0)
+            yield csv.DictReader(file, strict=True, delimiter=separator(first))
+    except UnicodeDecodeError:
+        raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
+    except csv.Error as error:
+        raise HeadworkError(f"{path} is no CSV that can be read: {error}") from None
+    except OSError as error:
+        raise HeadworkError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def class_csv(students: Iterable[Marks]) -> Iterator[str]:

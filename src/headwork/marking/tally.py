@@ -1,16 +1,24 @@
 """What is counted over a class. Students pass one at a time; counts are kept, and as many names as a page can show."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import combinations
 from math import sqrt
 
 from headwork.marking.marks import Marks, PartMark
-from headwork.marking.similar import Similar
 
 MOST_LISTED = 500  # students on the page
 MOST_NAMES = 12  # behind one mistake
 BINS = 10  # of the spread
+
+LEAST_SHARED = 4  # unusual wrong numbers that two have in common
+SHARE = 0.5  # of the wrong numbers of the one who has fewer
+FEW = 4  # students who may share a number that is still unusual
+MOST_COMPARED = 1_000  # students that are held against each other, so that the memory stays small
+
+Wrong = tuple[str, str, int, int, str]  # part, answer, row, column, number
 
 
 @dataclass
@@ -44,6 +52,50 @@ class PartTally:
         n = self.students
         within = (self._x2 - self.share**2 / n) * (self._y2 - self._y**2 / n)
         return (self._xy - self.share * self._y / n) / sqrt(within) if within > 1e-9 else None
+
+
+@dataclass
+class Similar:
+    """Who shares unusual wrong numbers: a reason to look at two papers side by side, and nothing more.
+
+    A wrong number is unusual if no named mistake explains its answer and few others wrote it in that place. Right
+    numbers, numbers that follow and common mistakes are shared by everybody who thinks alike, and do not count.
+    """
+
+    students: list[tuple[str, int]] = field(default_factory=list)  # name, and how many wrong numbers
+    wrote: dict[Wrong, list[int]] = field(default_factory=dict)
+
+    def add(self, marks: Marks) -> None:
+        if len(self.students) >= MOST_COMPARED:
+            return
+        number, wrong = len(self.students), list(_wrong(marks))
+        self.students.append((marks.called, len(wrong)))
+        for each in wrong:
+            if len(who := self.wrote.setdefault(each, [])) <= FEW:
+                who.append(number)
+
+    def pairs(self) -> list[tuple[str, str, int]]:
+        """Two students and how many unusual wrong numbers they share, the most first."""
+        shared: Counter[tuple[int, int]] = Counter()
+        for who in self.wrote.values():
+            if 2 <= len(who) <= FEW:
+                shared.update(combinations(who, 2))
+        found = [
+            (self.students[one][0], self.students[other][0], number)
+            for (one, other), number in shared.items()
+            if number >= LEAST_SHARED and number >= SHARE * min(self.students[one][1], self.students[other][1])
+        ]
+        return sorted(found, key=lambda pair: -pair[2])
+
+
+def _wrong(marks: Marks) -> Iterator[Wrong]:
+    for part in marks.parts:
+        for answer in part.answers:
+            if answer.verdict == "wrong" and not answer.named:
+                for i, row in enumerate(answer.rows):
+                    yield from (
+                        (part.label, answer.name, i, j, text) for j, (text, v) in enumerate(row) if v == "wrong"
+                    )
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Whether the mistakes of a problem can be told apart by their answers, and if not, which two cannot and why."""
 
 from collections.abc import Collection, Iterator
+from functools import cache
 from itertools import combinations
 
 from headwork.build import Sizes
@@ -59,20 +60,22 @@ def _called(one: str, other: str) -> str:
 def _alike(right: dict[Asked, Floats], predicted: Planted, within: float) -> Iterator[Alike]:
     """Pairs of tags that coincide in an answer both change; a tag and "" where it changes none enough to be named."""
     changed = [
-        (tag, {q for q, matrix in answers.items() if _differ(matrix, right[q], within)}) for tag, answers in predicted
+        (tag, {q: None for q, matrix in answers.items() if _differ(matrix, right[q], within)})
+        for tag, answers in predicted
     ]
-    held = {
-        q: Predictions((((tag,), answers[q]) for tag, answers in predicted if q in answers), matrix)
-        for q, matrix in right.items()
-    }
+
+    @cache  # most mistakes are told by the first question that they change
+    def enough(q: Asked) -> float:
+        return Predictions((((tag,), answers[q]) for tag, answers in predicted if q in answers), right[q]).enough
+
     for (tag, questions_changed), (_, answers) in zip(changed, predicted, strict=True):
         told = ((q, evidence(answers[q], right[q], _each(within / UNITS, right[q]))) for q in questions_changed)
-        if not any(bits >= held[question].enough for question, bits in told):
+        if not any(bits >= enough(question) for question, bits in told):
             yield tag, ""
     for (i, (one, here)), (j, (other, there)) in combinations(enumerate(changed), 2):
         if one == other:
             continue
-        for question in here & there:
+        for question in here.keys() & there.keys():
             if not _differ(predicted[i][1][question], predicted[j][1][question], within):
                 yield one, other
 
@@ -84,8 +87,11 @@ def _each(number: float, matrix: Floats) -> Floats:
 def _differ(one: Floats, other: Floats, within: float) -> bool:
     if (len(one), len(one[0])) != (len(other), len(other[0])):
         return True
-    pairs = (pair for rows in zip(one, other, strict=True) for pair in zip(*rows, strict=True))
-    return not all(abs(a - b) <= within for a, b in pairs)
+    for here, there in zip(one, other, strict=True):
+        for a, b in zip(here, there, strict=True):
+            if not abs(a - b) <= within:  # so that NaN differs
+                return True
+    return False
 
 
 def _why(sizes: Sizes, one: str, other: str) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from headwork.graph import Last, Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import shapes
-from headwork.mistakes.rewriting import Edit, mistake_with_ways, relabelled
+from headwork.mistakes.rewriting import Edit, all_or_each, mistake_with_ways, relabelled
 from headwork.ops import Add, Divide, Multiply
 
 _X = {"X": [[1, 2, 6]], "W_Q": [[1], [0], [0]], "W_K": [[1], [0], [0]]}
@@ -17,16 +17,15 @@ _ZERO = [[0, 0, 0]] * 3
 
 def _both_or_one(last: Last, role: str) -> list[list[str]]:
     """The names of all steps of such a role, and, where there are two, role_1 and role_2, of either."""
-    names = sorted({step.role for step in in_order(last) if step.role.rpartition("_")[0] == role})
-    return ([names] if len(names) > 1 else []) + [[name] for name in names]
+    return all_or_each(sorted({step.role for step in in_order(last) if step.role.rpartition("_")[0] == role}))
 
 
 def _in_both_or_one(last: Last, role: str, edit: Edit) -> Iterable[Edit]:
-    return (_at(roles, edit) for roles in _both_or_one(last, role))
+    return (partial(_at, roles, edit) for roles in _both_or_one(last, role))
 
 
-def _at(roles: list[str], edit: Edit) -> Edit:
-    return lambda step: edit(step) if step.role in roles else None
+def _at(roles: list[str], edit: Edit, step: Step) -> Step | None:
+    return edit(step) if step.role in roles else None
 
 
 def _input(position: int) -> Edit:
@@ -97,16 +96,14 @@ def norm_before_residual(last: Last) -> Iterable[Edit]:
     >>> compare("norm-before-residual", "normed_1", "single_head", around="post-norm", W_V=_EYE, **_X)
     right [[-0.9258, -0.4629, 1.389]], mistaken [[0.07418, 1.537, 7.389]]
     """
-    for roles in _pairs_after(last):
-        yield _after_the_norm(roles)
+    return map(_after_the_norm, _pairs_after(last))
 
 
 def _pairs_after(last: Last) -> list[list[str]]:
     """The numbers of the norms that a residual goes into: all of them, and each."""
     norms = {s.role[-1]: s for s in in_order(last) if s.role.startswith("normed_")}
     read = {number: _normed(step) for number, step in norms.items()}
-    found = [number for number, step in read.items() if step is not None and step.role == f"residual_{number}"]
-    return ([found] if len(found) > 1 else []) + [[number] for number in found]
+    return all_or_each([number for number, step in read.items() if step and step.role == f"residual_{number}"])
 
 
 def _after_the_norm(numbers: list[str]) -> Edit:

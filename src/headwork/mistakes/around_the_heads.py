@@ -10,6 +10,7 @@ from headwork.mistakes.operations import shapes
 from headwork.mistakes.rewriting import (
     Edit,
     add_up,
+    all_or_each,
     is_projection,
     mistake,
     mistake_with_ways,
@@ -237,17 +238,18 @@ def forgot_output_projection(last: Last) -> Iterable[Edit]:
     >>> compare("forgot-output-projection", "output", "multi_head", **given)
     right [[1, 7]], mistaken [[1, 3]]
     """
-    yield (
-        lambda step: relabelled(step.inputs[0], step) if is_projection(step) and step.inputs[1].role == "W_O" else None
-    )
+    yield _unprojected
     if any(step.role == "output_before_bias" for step in in_order(last)):
-        yield (
-            lambda step: (
-                relabelled(step.inputs[0].inputs[0], step)
-                if step.role == "output" and step.inputs[0].role == "output_before_bias"
-                else None
-            )
-        )
+        yield _neither_projected_nor_biased
+
+
+def _unprojected(step: Step) -> Step | None:
+    return relabelled(step.inputs[0], step) if is_projection(step) and step.inputs[1].role == "W_O" else None
+
+
+def _neither_projected_nor_biased(step: Step) -> Step | None:
+    before_bias = step.role == "output" and step.inputs[0].role == "output_before_bias"
+    return relabelled(step.inputs[0].inputs[0], step) if before_bias else None
 
 
 @mistake_with_ways("forgot-bias", "A bias looks left out: it is X·W + b.")
@@ -259,8 +261,7 @@ def forgot_bias(last: Last) -> Iterable[Edit]:
     right [[3]], mistaken [[1]]
     """
     names = sorted({step.role for step in in_order(last) if step.role.startswith("b_")})
-    for roles in ([names] if len(names) > 1 else []) + [[name] for name in names]:
-        yield partial(_without, roles)
+    return (partial(_without, roles) for roles in all_or_each(names))
 
 
 def _without(roles: list[str], step: Step) -> Step | None:

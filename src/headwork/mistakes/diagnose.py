@@ -1,6 +1,7 @@
 """Which mistakes predict these numbers? Singly first, then in pairs; only what could be told from the right answer."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from headwork.graph import Last, Rules, Step, ends
@@ -14,6 +15,8 @@ from headwork.sheets.ready import Found
 
 T = TypeVar("T")
 Worked = dict[RoleAndHead, Floats]
+Handed = Mapping[Step, Floats]
+Own = tuple[Handed, Callable[[], Floats]]  # earlier answers, and the room that they leave
 MOST_STEPS = 56  # of a graph in which two mistakes at once are looked for
 ONE_ENTRY: Tags = ("one-entry",)  # the slip that does not say where the number comes from
 
@@ -21,6 +24,19 @@ ONE_ENTRY: Tags = ("one-entry",)  # the slip that does not say where the number 
 def advice(tags: Tags) -> str:
     """One line for a diagnosis."""
     return " ".join(slips.ADVICE.get(tag) or CATALOGUE[tag].advice for tag in tags)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An answer to be explained, how far apart entries are still the same, what is right, what is handed over. `key`
+    names what is handed over, so that tables can be kept."""
+
+    key: Any
+    found: Found
+    answer: Floats
+    within: Floats
+    right: Floats
+    handed: Handed
 
 
 class Variants(Generic[T]):
@@ -56,8 +72,8 @@ class Diagnosis(Variants[Floats]):
         self._worked: dict[tuple[Any, int], list[tuple[Tags, Worked]]] = {}
         self._mistaken: dict[tuple[Step, frozenset[Step]], list[tuple[Tags, Route[Floats]]]] = {}
 
-    def table(self, key: Any, found: Found, right: Floats, handed: Mapping[Step, Floats], number: int) -> Predictions:
-        """Predictions of so many mistakes at once. `key` names what is handed over, so that tables can be kept."""
+    def table(self, key: Any, found: Found, right: Floats, handed: Handed, number: int) -> Predictions:
+        """Predictions of so many mistakes at once."""
         if (key, found, number) not in self._tables:
             step = (found.step.role, found.step.head)
             worked = ((tags, all_steps.get(step)) for tags, all_steps in self._all(key, handed, number))
@@ -65,7 +81,7 @@ class Diagnosis(Variants[Floats]):
             self._tables[key, found, number] = Predictions(predictions, right)
         return self._tables[key, found, number]
 
-    def _all(self, key: Any, handed: Mapping[Step, Floats], number: int) -> list[tuple[Tags, Worked]]:
+    def _all(self, key: Any, handed: Handed, number: int) -> list[tuple[Tags, Worked]]:
         if (key, number) not in self._worked:
             graphs = [((tag,), graph) for tag, graph in self.single] if number == 1 else self.pairs()
             right = self.right.everything(handed)
@@ -76,26 +92,17 @@ class Diagnosis(Variants[Floats]):
             self._worked[key, number] = worked
         return self._worked[key, number]
 
-    def diagnose(
-        self,
-        key: Any,
-        found: Found,
-        answer: Floats,
-        within: Floats,
-        right: Floats,
-        handed: Mapping[Step, Floats],
-        owns: Iterable[tuple[Mapping[Step, Floats], Callable[[], Floats]]] = (),
-    ) -> list[Tags]:
+    def diagnose(self, case: Case, owns: Iterable[Own] = ()) -> list[Tags]:
         """Every mistake, or pair of mistakes, that the answer is consistent with; `owns` are a student's earlier
         answers, where they lead elsewhere than the truth does, and how far apart entries are then the same."""
-        answer, right = comparable(answer), comparable(right)
-        table = self.table(key, found, right, handed, 1)
+        answer, right, within = comparable(case.answer), comparable(case.right), case.within
+        table = self.table(case.key, case.found, right, case.handed, 1)
         slipped = [(slip,) for slip in slips.slips(answer, right, within)]
         named = table.fitting(answer, within, nearby=any(slip != ONE_ENTRY for slip in slipped))
         if named:
             slipped = slipped[-1:]  # beside a mistake the widest slip is enough
         else:
-            each = (self._from_own(found, answer, room, handed, own) for own, room in owns)
+            each = (self._from_own(case, answer, own, room) for own, room in owns)
             named += next(filter(None, each), [])
         named += slipped
         if named:
@@ -103,27 +110,18 @@ class Diagnosis(Variants[Floats]):
         size = len(answer), len(answer[0])
         if size == (1, 1) or size not in {(len(right), len(right[0])), *table.of_shape}:
             return []  # one number, or of a shape that no single mistake has
-        named = self.table(key, found, right, handed, 2).fitting(answer, within)
+        named = self.table(case.key, case.found, right, case.handed, 2).fitting(answer, within)
         named += table.nearly(answer, within)
         return list(dict.fromkeys(named))
 
-    def told(
-        self, key: Any, found: Found, answer: Floats, within: Floats, right: Floats, handed: Mapping[Step, Floats]
-    ) -> list[Tags]:
+    def told(self, case: Case) -> list[Tags]:
         """The single mistakes that predict the answer. Rounding is none that later answers follow from."""
-        fitting = self.table(key, found, comparable(right), handed, 1).fitting(comparable(answer), within)
-        return [tags for tags in fitting if tags != EARLY_ROUNDING]
+        table = self.table(case.key, case.found, comparable(case.right), case.handed, 1)
+        return [tags for tags in table.fitting(comparable(case.answer), case.within) if tags != EARLY_ROUNDING]
 
-    def _from_own(
-        self,
-        found: Found,
-        answer: Floats,
-        room: Callable[[], Floats],
-        handed: Mapping[Step, Floats],
-        own: Mapping[Step, Floats],
-    ) -> list[Tags]:
+    def _from_own(self, case: Case, answer: Floats, own: Handed, room: Callable[[], Floats]) -> list[Tags]:
         """A mistake made only now, on top of earlier answers that may hold others."""
-        base = {**handed, **own}
+        found, base = case.found, {**case.handed, **own}
         follows = self.right.predict(found.step, base)
         if follows is None:
             return []
@@ -132,7 +130,7 @@ class Diagnosis(Variants[Floats]):
         named = Predictions(predicted, right).fitting(answer, within)
         return named + [(slip,) for slip in slips.slips(answer, right, within)]
 
-    def _mistaken_routes(self, step: Step, handed: Mapping[Step, Floats]) -> list[tuple[Tags, Route[Floats]]]:
+    def _mistaken_routes(self, step: Step, handed: Handed) -> list[tuple[Tags, Route[Floats]]]:
         """The single mistakes that can be made between what is handed over and the step."""
         key = (step, frozenset(handed))
         if key not in self._mistaken:

@@ -6,7 +6,7 @@ from functools import partial
 from headwork.graph import Last, Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import shapes
-from headwork.mistakes.rewriting import Edit, mistake, mistake_with_ways, relabelled
+from headwork.mistakes.rewriting import Edit, all_or_each, mistake, mistake_with_ways, relabelled
 from headwork.ops import Add, Divide, MatMul, Rows, Subtract, Sums, Transpose
 
 
@@ -21,10 +21,7 @@ def gradient_not_transposed(last: Last) -> Iterable[Edit]:
     right [[0.01422, 0.01422], [1.986, 1.986]], mistaken [[1, 1], [1, 1]]
     """
     turned = [s for s in in_order(last) if s.role.startswith("d_") and isinstance(s.op, MatMul) and _turned(s)]
-    roles = list(dict.fromkeys(s.role for s in turned))
-    if len(roles) > 1:
-        yield partial(_unturned, roles)
-    yield from (partial(_unturned, [role]) for role in roles)
+    return (partial(_unturned, roles) for roles in all_or_each([*dict.fromkeys(s.role for s in turned)]))
 
 
 def _turned(step: Step) -> bool:

@@ -6,14 +6,12 @@ A mistaken graph is read with these tables wherever it is read: for its shapes, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from math import inf, nan
 from typing import Literal, TypeVar
 
 from headwork.errors import HeadworkError, ShapeError
 from headwork.graph import Last, Rules, Step, read
 from headwork.numbers.certain import AnyNumber
-from headwork.numbers.enclosure import sign
 from headwork.numbers.functions import quotient, total
 from headwork.ops import Add, Op, Shape, Softmax
 from headwork.readings import exact, floats
@@ -127,14 +125,8 @@ def _less_maximum(step: Step, scores: Floats) -> Floats:
 def _exact_less_maximum(step: Step, scores: Matrix) -> Matrix:
     assert isinstance(step.op, LessMaximum)
     lines = zip(*scores, strict=True) if step.op.of == "columns" else scores
-    tops = [reduce(_larger, line) for line in lines]
+    tops = [*map(exact.largest_seen, lines)]
     return tuple(tuple(_less(s, top) for s, top in zip(row, tops, strict=True)) for row in scores)
-
-
-def _larger(a: Entry, b: Entry) -> Entry:
-    if isinstance(a, Hidden) or isinstance(b, Hidden):
-        return b if isinstance(a, Hidden) else a
-    return b if sign(b - a) > 0 else a
 
 
 def _less(s: Entry, top: Entry) -> Entry:

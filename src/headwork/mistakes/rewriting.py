@@ -71,6 +71,11 @@ def in_all_or_one_head(edit: Edit, last: Last) -> list[Edit]:
     return [edit, *one] if len(heads) > 1 else [edit]
 
 
+def all_or_each(names: Sequence[str]) -> list[list[str]]:
+    """What a mistake may be made in: all of these at once, and one of them alone."""
+    return ([list(names)] if len(names) > 1 else []) + [[name] for name in names]
+
+
 # Small constructions out of the eight operations, for mistakes that cut and stack.
 
 

@@ -73,7 +73,8 @@ def forgot_positions(step: Step) -> Step | None:
     >>> compare("forgot-positions", "Q", "single_head", **given)
     right [[3]], mistaken [[1]]
     """
-    return relabelled(step.inputs[0], step) if step.role == "X_positioned" else None
+    added = step.role in ("X_positioned", "X_past_positioned")
+    return relabelled(step.inputs[0], step) if added else None
 
 
 @mistake("forgot-position-bias", "The bias by distance looks left out: it is added to the scores before the softmax.")

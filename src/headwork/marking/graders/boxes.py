@@ -6,16 +6,15 @@ from fractions import Fraction
 from math import isfinite
 
 from headwork.errors import HeadworkError
-from headwork.marking.graders.fields import Field, fields
+from headwork.marking.graders.fields import Field, consistent_with, fields
 from headwork.marking.mark import Marker, ProblemMarker
 from headwork.marking.tolerance import Written
 from headwork.marking.truth import Truth
-from headwork.mistakes.diagnose import advice
 from headwork.mistakes.evidence import view
 from headwork.numbers.digits import exact_decimal
 from headwork.readings.exact import Hidden
 from headwork.sheets.questions import Asked
-from headwork.sheets.sheet import Sheet
+from headwork.sheets.sheet import NUMBERS, Sheet
 
 LEAST = 1e-6  # of the room is kept off, where a number that lies a whole unit away is wrong
 DIGITS = 12
@@ -24,14 +23,10 @@ HIDDEN = ("-inf", "-∞", "−∞", "-oo")  # how −∞ is typed
 
 @dataclass(frozen=True)
 class Prediction:
-    """A number that a mistake puts into a box."""
+    """A number that a mistake puts into a box, and what is said of it."""
 
     value: float
-    tag: str
-
-    @property
-    def says(self) -> str:
-        return f"Consistent with {self.tag}. {advice((self.tag,))}"
+    says: str
 
 
 @dataclass(frozen=True)
@@ -51,15 +46,13 @@ Boxed = dict[tuple[str, str], list[list[Box]]]  # by part and name, in rows
 
 def boxed(sheet: Sheet) -> Boxed:
     """Every answer in numbers, as boxes."""
-    marker = Marker(sheet)
     asked = {(field.part, field.name): field for field in fields(sheet)}
     found: Boxed = {}
-    for number, problem in enumerate(marker.problems, 1):
-        prefix = f"{number}." if len(marker.problems) > 1 else ""
+    for problem in Marker(sheet).problems:
         for label, truth in problem.truths.items():
-            if truth.part.kind == "value":
+            if truth.part.kind in NUMBERS:
                 for question in truth.asked:
-                    key = (prefix + label, question.name)
+                    key = (problem.prefix + label, question.name)
                     found[key] = _boxes(problem, truth, question, asked[key])
     if not found:
         raise HeadworkError(
@@ -109,7 +102,7 @@ def _told_apart(right: float, room: float, predicted: list[tuple[str, float]]) -
         rivals = {other for other, number in predicted if abs(number - value) <= apart}
         known = any(abs(told.value - value) <= apart for told in kept)
         if rivals == {tag} and not known and abs(value - right) > apart and abs(value - round(value)) > apart:
-            kept.append(Prediction(value, tag))
+            kept.append(Prediction(value, consistent_with(tag)))
     return tuple(kept)
 
 

@@ -40,6 +40,7 @@ _ELSE = """
 <displayfeedback feedbacktype="Response" linkrefid="general_incorrect_fb"/></respcondition>"""
 _FEEDBACK = """
 <itemfeedback ident="general_incorrect_fb"><flow_mat>{words}</flow_mat></itemfeedback>"""
+_HIDDEN = "".join(f'<varequal respident="response1">{escape(text)}</varequal>' for text in HIDDEN)
 _INLINE = re.compile(r"\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 
 
@@ -114,7 +115,7 @@ def _question(ident: str, field: Field, box: Box) -> str:
         about=_metadata("short_answer_question" if hidden else "numerical_question", f"{float(box.points):.10g}"),
         words=_material(f"<p>{escape(box.part)}.{escape(box.name)}{where}</p>"),
         kind="" if hidden else ' fibtype="Decimal"',
-        right=_hidden() if hidden else _right(box),
+        right=_HIDDEN if hidden else _right(box),
         else_=_ELSE if told else "",
         feedback=_FEEDBACK.format(words=_material(f"<ul>{told}</ul>")) if told else "",
     )
@@ -125,10 +126,6 @@ def _right(box: Box) -> str:
     low, high = (number_text(float(number_text(box.right)) + side * box.room) for side in (-1, 1))
     near = f'<vargte respident="response1">{low}</vargte><varlte respident="response1">{high}</varlte>'
     return f'<or><varequal respident="response1">{number_text(box.right)}</varequal><and>{near}</and></or>'
-
-
-def _hidden() -> str:
-    return "".join(f'<varequal respident="response1">{escape(text)}</varequal>' for text in HIDDEN)
 
 
 def _metadata(kind: str, points: str) -> str:

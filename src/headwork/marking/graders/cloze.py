@@ -12,33 +12,25 @@ from math import isinf, lcm
 
 from headwork.marking.graders.boxes import HIDDEN, Box, Boxed, boxed, number_text
 from headwork.marking.graders.family import Family
-from headwork.marking.graders.files import Files
+from headwork.marking.graders.files import Files, moodle_html, moodle_quiz, moodle_text
 from headwork.marking.graders.paper import html, name_html, paper
 from headwork.sheets.sheet import Sheet
 
 
 def package(family: Family, name: str) -> Files:
     """Moodle XML: a category with a question for every sheet."""
-    category = f"<category><text>$course$/top/{escape(name)}</text></category>"
-    questions = [_question(sheet, family.sheet(sheet), family.title) for sheet in family.texts]
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        "<quiz>",
-        f'<question type="category">{category}</question>',
-        *questions,
-        "</quiz>",
-    ]
-    return {f"{name}.xml": "\n".join(lines).encode() + b"\n"}
+    return moodle_quiz(name, (_question(sheet, family.sheet(sheet), family.title) for sheet in family.texts))
 
 
 def _question(name: str, sheet: Sheet, title: str) -> str:
-    text = "\n".join(_text(name, sheet, title)).replace("]]>", "]]&gt;")
-    return (
-        f'<question type="cloze">\n<name><text>{escape(sheet.title)} ({escape(name)})</text></name>\n'
-        f'<questiontext format="html"><text><![CDATA[{text}]]></text></questiontext>\n'
-        '<generalfeedback format="html"><text></text></generalfeedback>\n'
-        f"<penalty>0</penalty>\n<hidden>0</hidden>\n<idnumber>{escape(name)}</idnumber>\n</question>"
+    lines = (
+        '<question type="cloze">',
+        moodle_text("name", f"{escape(sheet.title)} ({escape(name)})"),
+        moodle_html("questiontext", "\n".join(_text(name, sheet, title))),
+        moodle_html("generalfeedback", ""),
+        f"<penalty>0</penalty>\n<hidden>0</hidden>\n<idnumber>{escape(name)}</idnumber>\n</question>",
     )
+    return "\n".join(lines)
 
 
 def _text(name: str, sheet: Sheet, title: str) -> Iterator[str]:

@@ -7,9 +7,9 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from headwork.errors import HeadworkError
-from headwork.sheets.load import parse_sheet
+from headwork.sheets.load import parse_sheet, sheet_text
 from headwork.sheets.sheet import Sheet
-from headwork.sheets.shelf import built_in, text_of
+from headwork.sheets.shelf import built_in
 
 FEW = 20  # sheets that stand for all
 
@@ -34,6 +34,10 @@ class Family:
         alike = takewhile(lambda words: len(set(words)) == 1, zip(first, *others, strict=False))
         words = " ".join(words[0] for words in alike) if others else " ".join(first)
         return words.removesuffix("sheet").rstrip(" ,:;(-–") or " ".join(first)
+
+    def files(self, folder: str) -> dict[str, bytes]:
+        """As they lie in a package; see `packed_family`."""
+        return {f"{folder}/{name}.toml": text.encode() for name, text in self.texts.items()}
 
     def name_for(self, *known_as: str) -> str:
         """Whose sheet is whose: the one that is called after the student, else one drawn by the student's name.
@@ -63,22 +67,17 @@ def packed_family(folder: Path) -> Family:
 
 def load_family(source: str | Path) -> Family:
     """A built-in sheet, a file, or a folder of files."""
-    if str(source) in built_in():
-        return _checked({str(source): text_of(str(source))})
     path = Path(source)
-    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
-    if not files:
-        raise HeadworkError(f"{path} holds no sheets; give a folder of .toml files, such as `headwork new` writes")
-    return _checked({file.stem: _read(file) for file in files})
+    folder = path.is_dir() and str(source) not in built_in()
+    return _checked(folder_texts(path) if folder else {path.stem: sheet_text(source)})
 
 
-def _read(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except FileNotFoundError:
-        raise HeadworkError(f"there is no sheet '{file}'; give a path or one of: {', '.join(built_in())}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise HeadworkError(f"{file} cannot be read as a sheet: {error}") from None
+def folder_texts(folder: Path) -> dict[str, str]:
+    """The sheets of a folder by name, as they are written."""
+    texts = {file.stem: sheet_text(file) for file in sorted(folder.glob("*.toml"))}
+    if not texts:
+        raise HeadworkError(f"{folder} holds no sheets; give a folder of .toml files, such as `headwork new` writes")
+    return texts
 
 
 def _checked(texts: Mapping[str, str]) -> Family:

@@ -1,17 +1,26 @@
-"""What a sheet asks for, as fields of a form: a name, a shape, its points."""
+"""What a sheet asks for, as fields of a form: a name, a shape, its points; and a form marked whole.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+Platforms that run headwork behind a form of their own have one line of text for every answer, and want a share of the
+points and a few words for each.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 
 from headwork.marking.answers import Answers
 from headwork.marking.mark import Marker
-from headwork.marking.marks import AnswerMark, PartMark
+from headwork.marking.marks import AnswerMark, PartMark, no_working
+from headwork.marking.report import VERDICTS, explanation
+from headwork.mistakes.diagnose import advice
 from headwork.notation import Name
 from headwork.sheets.questions import identifier, printed_name
 from headwork.sheets.sheet import NUMBERS, Sheet
 
 NAMELESS = Name("")
+FORM = "Type the rows with semicolons between them: 1 0.25; -3 7/2"
+UNREADABLE = "could not be read"  # whether that costs an attempt is the platform's to say
 
 
 @dataclass(frozen=True)
@@ -58,12 +67,17 @@ def fields(sheet: Sheet) -> tuple[Field, ...]:
 
 def _looks(marker: Marker) -> Iterator[tuple[tuple[str, str], tuple[Name, tuple[tuple[str, ...], ...]]]]:
     """The printed name of every question, and its entries."""
-    for number, problem in enumerate(marker.problems, 1):
-        prefix = f"{number}." if len(marker.problems) > 1 else ""
+    for problem in marker.problems:
         for label, truth in problem.truths.items():
             for question in truth.asked:
                 printed = printed_name(question.found, problem.problem.notation)
-                yield (prefix + label, question.name), (printed, question.entries if truth.part.kind in NUMBERS else ())
+                entries = question.entries if truth.part.kind in NUMBERS else ()
+                yield (problem.prefix + label, question.name), (printed, entries)
+
+
+def consistent_with(tag: str) -> str:
+    """What is said where a mistake explains an answer."""
+    return f"Consistent with {tag}. {advice((tag,))}"
 
 
 def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:
@@ -71,3 +85,37 @@ def shares(part: PartMark) -> list[tuple[AnswerMark, Fraction, Fraction]]:
     entries = sum(answer.entries for answer in part.answers)
     each = part.max_score / entries if entries else Fraction(0)
     return [(answer, each * answer.right, each * answer.entries) for answer in part.answers]
+
+
+@dataclass(frozen=True)
+class LineMark:
+    """What one line earned of its points, and why."""
+
+    field: Field
+    share: Fraction
+    says: str
+
+
+def marked_lines(sheet: Sheet, typed: Mapping[str, str]) -> Iterator[LineMark]:
+    """`typed` is by the fields' words. Students try again there, so no working shows a right number."""
+    asked = {(field.part, field.name): field for field in fields(sheet)}
+    given: dict[str, dict[str, str]] = {}
+    for field in asked.values():
+        if text := typed.get(field.word):
+            given.setdefault(field.part, {})[field.name] = text
+    for part in Marker(sheet).mark(Answers("student", given)).parts:
+        for answer, earned, most in shares(part):
+            says = explanation(replace(answer, working=no_working)).replace(VERDICTS["malformed"], UNREADABLE)
+            yield LineMark(asked[part.label, answer.name], earned / most if most else Fraction(0), says)
+
+
+def whole_points(asked: Sequence[Field]) -> dict[str, int]:
+    """Every field's points as a whole number, in the same proportion: by the fields' words."""
+    unit = lcm(*(field.points.denominator for field in asked))
+    return {field.word: int(field.points * unit) for field in asked}
+
+
+def places_to_type(field: Field) -> int:
+    """About how many characters a line for the field has room for."""
+    size = sum(map(len, field.entries)) or 3
+    return min(60, max(12, 8 * size))

@@ -1,12 +1,13 @@
-"""The files of a package, and headwork itself among them: a copy that needs no compiler and no package index."""
+"""The files of a package: Moodle's XML, and headwork itself, a copy that needs no compiler and no package index."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from html import escape
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 Files = Mapping[str, bytes]  # path → content; what starts with #! is made executable
 REQUIRES = ("sympy",)  # what marking imports beside itself
 _KEPT = (".py", ".toml", ".css", ".js", ".mac")
+
+
+def moodle_quiz(name: str, questions: Iterable[str]) -> Files:
+    """Questions in a category of their own, as Moodle takes them."""
+    category = f'<question type="category"><category><text>$course$/top/{escape(name)}</text></category></question>'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<quiz>", category, *questions, "</quiz>", ""]
+    return {f"{name}.xml": "\n".join(lines).encode()}
+
+
+def moodle_text(tag: str, text: str) -> str:
+    return f"<{tag}><text>{text}</text></{tag}>"
+
+
+def moodle_html(tag: str, text: str) -> str:
+    inside = f"<![CDATA[{text.replace(']]>', ']]&gt;')}]]>" if text else ""
+    return f'<{tag} format="html"><text>{inside}</text></{tag}>'
 
 
 def headwork_files() -> dict[str, bytes]:

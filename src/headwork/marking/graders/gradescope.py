@@ -17,15 +17,13 @@ from time import perf_counter
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.marking.answers import SUFFIXES, Answers, read_answers
+from headwork.marking.answers import SUFFIXES, Answers, ignored, read_answers
 from headwork.marking.graders.family import Family, packed_family
 from headwork.marking.graders.fields import shares
 from headwork.marking.graders.files import REQUIRES, Files, headwork_files
 from headwork.marking.mark import Marker
 from headwork.marking.marks import Marks, PartMark, no_working
-from headwork.marking.report import explanation, points
-
-PLACES = 4  # of the numbers in a working
+from headwork.marking.report import explanation, summary
 
 _SETUP = f"""#!/usr/bin/env bash
 # Run once, when Gradescope builds the image. headwork itself lies beside this file.
@@ -50,8 +48,8 @@ cd "$root/source" && python3 -m headwork.marking.graders.gradescope "$root"
 
 
 def package(family: Family, name: str) -> Files:
-    sheets = {f"sheets/{name}.toml": text.encode() for name, text in family.texts.items()}
-    return {"setup.sh": _SETUP.encode(), "run_autograder": _RUN.encode(), **sheets, **headwork_files()}
+    scripts = {"setup.sh": _SETUP.encode(), "run_autograder": _RUN.encode()}
+    return {**scripts, **family.files("sheets"), **headwork_files()}
 
 
 @dataclass(frozen=True)
@@ -99,13 +97,10 @@ def main(root: Path) -> None:
 
 def _handed_in(folder: Path) -> Answers:
     """The one file of answers among what was handed in."""
-    hidden = ("__MACOSX", ".")
     found = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and path.suffix.lower() in SUFFIXES
-        and not any(piece.startswith(hidden) for piece in path.relative_to(folder).parts)
+        if path.is_file() and path.suffix.lower() in SUFFIXES and not ignored(path.relative_to(folder).parts)
     ]
     if len(found) != 1:
         names = ", ".join(path.name for path in found[:5]) or "none"
@@ -121,8 +116,7 @@ def gradescope_json(marks: Marks, seconds: float, overdue: bool = True) -> str:
     results = {
         "score": float(marks.score),
         "execution_time": round(seconds, 3),
-        "output": f"{points(marks.score)} of {points(marks.max_score)}. "
-        + (marks.note or f"A number is right if it is {marks.tolerance}."),
+        "output": summary(marks),
         "visibility": "visible",
         "stdout_visibility": "hidden",
         "extra_data": {"score": str(marks.score), "max_score": str(marks.max_score), "tags": list(marks.tags)},

@@ -10,9 +10,9 @@ from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, read
 from headwork.mistakes.operations import HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.mistakes.operations import shapes as shapes_of
-from headwork.notation import PLAIN
 from headwork.numbers.surd import Real, Surd
 from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.readings.moving import not_given
 
 AXES = {-1: 1, -2: 2, None: 0}  # as `stack.mac` numbers them; so are the rules below
 
@@ -58,10 +58,6 @@ def real(number: Real) -> str:
     return str(number)
 
 
-def _given(step: Step) -> str:
-    raise HeadworkError(f"no matrix was given for {PLAIN.of(step)}; hand one over")
-
-
 def _divide(step: Step, scores: str) -> str:
     assert isinstance(step.op, ops.Divide)
     by = step.op.by
@@ -83,11 +79,6 @@ def _split(step: Step, wide: str) -> str:
     return f"hw_split({wide},{first},{first + width - 1})"
 
 
-def _later(step: Step, mask: str) -> str:
-    assert isinstance(step.op, LaterRow)
-    return f"hw_later({mask},{step.op.by})"
-
-
 def _later_column(step: Step, mask: str) -> str:
     assert isinstance(step.op, LaterColumn)
     rows, columns = shapes_of(step)[step]
@@ -106,20 +97,10 @@ def _sums(step: Step, matrix: str) -> str:
     return f"hw_sums({matrix})" if step.op.axis == -1 else f"transpose(hw_sums(transpose({matrix})))"
 
 
-def _some_rows(step: Step, matrix: str) -> str:
-    assert isinstance(step.op, ops.Rows)
-    return f"hw_some({matrix},{step.op.start + 1},{step.op.stop})"
-
-
 def _rotate(step: Step, matrix: str, cos: str, sin: str) -> str:
     assert isinstance(step.op, ops.Rotate)
     turned = f"(-1.0)*{sin}" if step.op.back else sin
     return f"hw_rotate({matrix},{cos},{turned},{1 if step.op.pairs == 'neighbours' else 0})"
-
-
-def _softcap(step: Step, scores: str) -> str:
-    assert isinstance(step.op, ops.Softcap)
-    return f"hw_cap({scores},float({real(step.op.by)}))"
 
 
 def _less_maximum(step: Step, scores: str) -> str:
@@ -133,7 +114,7 @@ def _entry_by_entry(rule: int) -> Callable[..., str]:
 
 
 MAXIMA: Rules[str] = {
-    ops.Given: _given,
+    ops.Given: not_given,
     ops.MatMul: lambda step, left, right: f"hw_dot({left},{right})",
     ops.Transpose: lambda step, matrix: f"transpose({matrix})",
     ops.Divide: _divide,
@@ -148,17 +129,17 @@ MAXIMA: Rules[str] = {
     ops.Exp: lambda step, matrix: f"hw_power({matrix})",
     ops.Sums: _sums,
     ops.Maxima: lambda step, *parts: f"hw_tops(hw_join([{','.join(parts)}]))",
-    ops.Rows: _some_rows,
+    ops.Rows: lambda step, matrix: f"hw_some({matrix},{step.op.start + 1},{step.op.stop})",
     ops.Stack: lambda step, *parts: f"hw_stack([{','.join(parts)}])",
     ops.Rotate: _rotate,
-    ops.Softcap: _softcap,
+    ops.Softcap: lambda step, scores: f"hw_cap({scores},float({real(step.op.by)}))",
     ops.Means: lambda step, matrix: f"hw_divide(hw_sums({matrix}),{shapes_of(step)[step.inputs[0]][-1]})",
     ops.SquareRoot: lambda step, matrix: f"hw_roots({matrix})",
     ops.Relu: lambda step, matrix: f"hw_positive({matrix})",
     ZeroHidden: _entry_by_entry(5),
     HideOthers: _entry_by_entry(6),
     Share: _axis(2),
-    LaterRow: _later,
+    LaterRow: lambda step, mask: f"hw_later({mask},{step.op.by})",
     LaterColumn: _later_column,
     LessMaximum: _less_maximum,
 }

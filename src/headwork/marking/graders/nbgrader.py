@@ -15,13 +15,10 @@ from headwork.marking.answers import read_answers
 from headwork.marking.graders.family import Family
 from headwork.marking.graders.fields import Field, shares
 from headwork.marking.graders.files import Files, headwork_files, zipped
-from headwork.marking.graders.notebooks import Cell, code_cell, notebook, student_cells, text_cell
-from headwork.marking.graders.paper import markdown, paper
+from headwork.marking.graders.paper import Cell, code_cell, markdown, notebook, paper, student_cells, text_cell
 from headwork.marking.mark import Marker
 from headwork.marking.marks import Marks
 from headwork.marking.report import explanation
-
-PLACES = 4
 
 # The zip lies in the course's folder, three above the one in which nbgrader runs a student's notebook.
 _GRADED = """# {part}, {name}: {points} points
@@ -54,13 +51,13 @@ Markdown(papers[names.get(known) or names.get(known.partition("@")[0]) or drawn]
 def package(family: Family, name: str) -> Files:
     """The `source` folder of an assignment, and beside it headwork with the sheets."""
     carried = f"headwork-{name}.zip"
-    sheets = {f"sheets/{sheet}.toml": text.encode() for sheet, text in family.texts.items()}
     files = {
         f"source/{name}/{name}.ipynb": notebook(_cells(family, name, carried)),
-        carried: zipped({**sheets, **headwork_files()}),
+        carried: zipped({**family.files("sheets"), **headwork_files()}),
     }
     if len(family.texts) > 1:
-        papers = {sheet: _whole_paper(family, sheet) for sheet in family.texts}
+        pieces = {sheet: paper(family.sheet(sheet)) for sheet in family.texts}
+        papers = {sheet: "\n\n".join(markdown(piece.blocks) for piece in each) for sheet, each in pieces.items()}
         files[f"source/{name}/papers.json"] = json.dumps(papers, ensure_ascii=False, indent=1).encode()
     return files
 
@@ -94,10 +91,6 @@ def _noted(grade_id: str, **more: object) -> dict[str, object]:
     return {**noted, "task": False, **more}
 
 
-def _whole_paper(family: Family, sheet: str) -> str:
-    return "\n\n".join(markdown(piece.blocks) for piece in paper(family.sheet(sheet)))
-
-
 def earned(package: Path, handed_in: Path, part: str, name: str) -> float:
     """The points of one answer; what there is to say about it is printed, and so stands in the feedback."""
     marks = _marks(package, handed_in)
@@ -113,10 +106,8 @@ def earned(package: Path, handed_in: Path, part: str, name: str) -> float:
 def _marks(package: Path, handed_in: Path) -> Marks:
     """The notebook is read as it was handed in. Its folder's folder is called after the student."""
     with zipfile.ZipFile(package) as archive:
-        texts = {
-            Path(file).stem: archive.read(file).decode() for file in archive.namelist() if file.startswith("sheets/")
-        }
-    family = Family(texts)
+        sheets = [file for file in archive.namelist() if file.startswith("sheets/")]
+        family = Family({Path(file).stem: archive.read(file).decode() for file in sheets})
     name = family.name_for(handed_in.parent.parent.name)
     (answers,) = read_answers(handed_in)
     marks = Marker(family.sheet(name)).mark(answers)

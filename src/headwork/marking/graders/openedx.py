@@ -9,9 +9,8 @@ from html import escape
 from typing import Any
 
 from headwork.marking.graders.family import Family
-from headwork.marking.graders.fields import Field, fields
+from headwork.marking.graders.fields import FORM, Field, fields, marked_lines, places_to_type, whole_points
 from headwork.marking.graders.files import Files, headwork_files, zipped
-from headwork.marking.graders.lines import FORM, marked_lines, places_to_type, whole_points
 from headwork.marking.graders.paper import html, name_html, paper
 
 _SCRIPT = """

@@ -14,9 +14,9 @@ from headwork.marking.graders.family import Family
 from headwork.marking.graders.fields import Field, fields, shares
 from headwork.marking.graders.files import Files, wheel
 from headwork.marking.graders.gradescope import HandIn
-from headwork.marking.graders.notebooks import notebook, student_cells
+from headwork.marking.graders.paper import notebook, student_cells
 from headwork.marking.marks import no_working
-from headwork.marking.report import explanation, points
+from headwork.marking.report import explanation, summary
 
 
 def package(family: Family, name: str) -> Files:
@@ -57,10 +57,7 @@ class Plugin:
         path = Path(self.path)
         (answers,) = read_answers(path)
         marks = self.hand_in.marker(self.family, (path.stem,)).mark(answers)
-        results.set_output(
-            f"{points(marks.score)} of {points(marks.max_score)}. "
-            + (marks.note or f"A number is right if it is {marks.tolerance}.")
-        )
+        results.set_output(summary(marks))
         named = {(field.part, field.name): field.word for field in fields(self.family.first)}
         for part in marks.parts:
             for answer, earned, _ in shares(part):

@@ -1,5 +1,7 @@
-"""What a student reads, cut where answers go: the sheet's words and matrices as Markdown or HTML, formulas in LaTeX."""
+"""What a student reads, cut where answers go: the sheet's words and matrices as Markdown or HTML, formulas in LaTeX;
+and as a notebook to fill in, for the graders that collect notebooks."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
@@ -15,6 +17,8 @@ from headwork.render.page import layout_of, part_blocks, problem_blocks
 from headwork.sheets.sheet import NUMBERS, Problem, Sheet
 from headwork.solving import solve
 from headwork.working import Equation, PartWorking
+
+Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,6 @@ def _inline(formula: str) -> str:
     return rf"\({escape(formula.strip(), quote=False)}\)"
 
 
-def _display(display: Display) -> str:
-    return rf"<p>\[{escape(aligned_latex(display.lines), quote=False)}\]</p>"
-
-
 # The blocks of a question paper: no worked line, table or picture is among them.
 _HTML: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: f"<h3>{escape(block.text)}</h3>",
@@ -89,5 +89,53 @@ _HTML: Mapping[type[Block], Callable[[Any], str]] = {
     Question: lambda block: f"<p><b>({escape(block.label)})</b> {_prose(block.text)}</p>",
     Paragraph: lambda block: f"<p>{_prose(block.text)}</p>",
     Flow: lambda block: "<p>" + " &#160; ".join(_inline(latex(item)) for item in block.items) + "</p>",
-    Display: _display,
+    Display: lambda block: rf"<p>\[{escape(aligned_latex(block.lines), quote=False)}\]</p>",
 }
+
+
+def student_cells(sheet: Sheet) -> Iterator[tuple[Cell, Piece]]:
+    """What is to be read, and below every part a cell for its answers, each with the piece it belongs to."""
+    yield text_cell("title", f"# {sheet.title}"), Piece(())
+    for number, piece in enumerate(paper(sheet)):
+        yield text_cell(f"text-{number}", markdown(piece.blocks)), piece
+        if piece.fields:
+            yield code_cell(f"answers-{number}", _to_fill_in(piece.fields)), piece
+
+
+def _to_fill_in(fields: tuple[Field, ...]) -> str:
+    lines = [f"# part {fields[0].part}", *(f"{field.python} = ...  # {_form(field)}" for field in fields)]
+    return "\n".join(lines)
+
+
+def _form(field: Field) -> str:
+    if not field.entries:
+        return 'a text, such as "n×d/h"'
+    rows, columns = len(field.entries), len(field.entries[0])
+    return "a number" if rows == columns == 1 else f"{rows}×{columns}, row by row: [[1, 0.25], [3, 4]]"
+
+
+def text_cell(name: str, source: str, **metadata: Any) -> Cell:
+    return {"cell_type": "markdown", "id": name, "metadata": metadata, "source": source}
+
+
+def code_cell(name: str, source: str, **metadata: Any) -> Cell:
+    return {
+        "cell_type": "code",
+        "id": name,
+        "metadata": metadata,
+        "source": source,
+        "execution_count": None,
+        "outputs": [],
+    }
+
+
+def notebook(cells: Iterable[Cell]) -> bytes:
+    """An .ipynb file."""
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    whole = {
+        "cells": list(cells),
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return (json.dumps(whole, ensure_ascii=False, indent=1) + "\n").encode()

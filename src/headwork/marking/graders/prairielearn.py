@@ -11,9 +11,8 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from headwork.marking.graders.family import Family, packed_family
-from headwork.marking.graders.fields import Field, fields
+from headwork.marking.graders.fields import FORM, Field, fields, marked_lines, places_to_type, whole_points
 from headwork.marking.graders.files import Files, headwork_files, zipped
-from headwork.marking.graders.lines import FORM, marked_lines, places_to_type, whole_points
 from headwork.marking.graders.paper import Piece, html, name_html, paper
 
 Data = dict[str, Any]  # what PrairieLearn hands over and takes back; all of it is written as JSON
@@ -46,12 +45,11 @@ _AS_TEXT = 'style="white-space: pre-wrap"'  # what is said has lines of its own
 def package(family: Family, name: str) -> Files:
     """The folders of a course: one question, and beside it headwork."""
     question = f"questions/{name}"
-    sheets = {f"{question}/sheets/{sheet}.toml": text.encode() for sheet, text in family.texts.items()}
     return {
         f"{question}/info.json": _info(family, name),
         f"{question}/question.html": _page(family).encode(),
         f"{question}/server.py": _SERVER.encode(),
-        **sheets,
+        **family.files(f"{question}/sheets"),
         "serverFilesCourse/headwork.zip": zipped(headwork_files()),
     }
 

@@ -13,9 +13,8 @@ from importlib import resources
 
 from headwork.errors import HeadworkError
 from headwork.marking.graders.family import Family
-from headwork.marking.graders.fields import Field, fields
-from headwork.marking.graders.files import Files
-from headwork.marking.graders.lines import FORM
+from headwork.marking.graders.fields import FORM, Field, consistent_with, fields
+from headwork.marking.graders.files import Files, moodle_html, moodle_quiz, moodle_text
 from headwork.marking.graders.paper import Piece, html, name_html, paper
 from headwork.marking.graders.stack_program import GUARD, Answer, Program
 from headwork.marking.mark import Marker
@@ -42,9 +41,7 @@ def package(family: Family, name: str) -> Files:
         start = stop
     if not questions:
         raise HeadworkError("the sheet asks for no numbers, and STACK is sent nothing else; choose another grader")
-    category = f'<question type="category"><category><text>$course$/top/{escape(name)}</text></category></question>'
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<quiz>", category, *questions, "</quiz>", ""]
-    return {f"{name}.xml": "\n".join(lines).encode()}
+    return moodle_quiz(name, questions)
 
 
 def _question(title: str, program: Program, papers: Sequence[Sequence[Piece]]) -> Iterator[str]:
@@ -53,18 +50,18 @@ def _question(title: str, program: Program, papers: Sequence[Sequence[Piece]]) -
     tries = [f"hw_try{i}: {_typed(a, m.matrix, program)};" for i, (a, m, _) in enumerate(program.own_tests, 1)]
     grade = sum(answer.field.points for answer in program.answers)
     yield '<question type="stack">'
-    yield _text("name", escape(title))
-    yield _html("questiontext", "\n".join(_page(program, papers)))
-    yield _html("generalfeedback", "")
+    yield moodle_text("name", escape(title))
+    yield moodle_html("questiontext", "\n".join(_page(program, papers)))
+    yield moodle_html("generalfeedback", "")
     yield f"<defaultgrade>{float(grade):.7f}</defaultgrade><penalty>0</penalty><hidden>0</hidden>"
-    yield _text("stackversion", VERSION)
-    yield _text("questionvariables", escape("\n".join([library, *program.lines, *keys, *tries])))
-    yield _html("specificfeedback", "")
-    yield _html("questionnote", "Variant {@hw_variant@}" if len(program.variants) > 1 else "")
+    yield moodle_text("stackversion", VERSION)
+    yield moodle_text("questionvariables", escape("\n".join([library, *program.lines, *keys, *tries])))
+    yield moodle_html("specificfeedback", "")
+    yield moodle_html("questionnote", "Variant {@hw_variant@}" if len(program.variants) > 1 else "")
     yield "<questionsimplify>1</questionsimplify><assumepositive>0</assumepositive><assumereal>0</assumereal>"
-    yield _html("prtcorrect", "Right.")
-    yield _html("prtpartiallycorrect", "Partly right.")
-    yield _html("prtincorrect", "Not right.")
+    yield moodle_html("prtcorrect", "Right.")
+    yield moodle_html("prtpartiallycorrect", "Partly right.")
+    yield moodle_html("prtincorrect", "Not right.")
     yield "<multiplicationsign>dot</multiplicationsign><sqrtsign>1</sqrtsign><complexno>i</complexno>"
     yield "<inversetrig>cos-1</inversetrig><matrixparens>[</matrixparens>"
     for answer in program.answers:
@@ -142,7 +139,7 @@ def nodes(answer: Answer, program: Program) -> Iterator[Node]:
     follows = VERDICTS["follows"]
     yield Node("hw_kind", 2, "follows", f"{follows[0].upper()}{follows[1:]}.", else_says="Wrong in {@hw_where@}.")
     for number, mistaken in enumerate(answer.mistakes, 1):
-        yield Node(f"hw_is{number}", 1, mistaken.tag, _castext(escape(mistaken.says)))
+        yield Node(f"hw_is{number}", 1, mistaken.tag, _castext(escape(consistent_with(mistaken.tag))))
 
 
 def _tree(answer: Answer, program: Program) -> Iterator[str]:
@@ -160,7 +157,7 @@ def _tree(answer: Answer, program: Program) -> Iterator[str]:
         variables.append(f"hw_is{i}: if hw_kind=3 then hw_like({answer.number},hw_r,{mistaken.matrix}) else 0;")
     yield f"<prt><name>prt{answer.number}</name><value>{float(answer.field.points):.7f}</value>"
     yield "<autosimplify>1</autosimplify><feedbackstyle>2</feedbackstyle>"
-    yield _text("feedbackvariables", escape("\n".join(variables)))
+    yield moodle_text("feedbackvariables", escape("\n".join(variables)))
     every = list(nodes(answer, program))
     for number, node in enumerate(every):
         after = number + 1 if number + 1 < len(every) else -1
@@ -175,10 +172,10 @@ def _node(tree: str, number: int, node: Node, after: int) -> str:
         f"<sans>{node.sans}</sans><tans>{node.tans}</tans><testoptions></testoptions><quiet>1</quiet>"
         f"<truescoremode>{mode}</truescoremode><truescore>{float(node.adds):.7f}</truescore><truepenalty></truepenalty>"
         f"<truenextnode>{-1 if node.stops else after}</truenextnode>"
-        f"<trueanswernote>{tree}-{node.note}</trueanswernote>{_html('truefeedback', node.says)}"
+        f"<trueanswernote>{tree}-{node.note}</trueanswernote>{moodle_html('truefeedback', node.says)}"
         f"<falsescoremode>+</falsescoremode><falsescore>0</falsescore><falsepenalty></falsepenalty>"
         f"<falsenextnode>{after}</falsenextnode><falseanswernote>{tree}-not-{node.note}</falseanswernote>"
-        f"{_html('falsefeedback', node.else_says)}</node>"
+        f"{moodle_html('falsefeedback', node.else_says)}</node>"
     )
 
 
@@ -191,23 +188,13 @@ def _tests(program: Program) -> Iterator[str]:
 
 
 def _test(number: int, about: str, program: Program, typed: dict[int, tuple[str, Fraction, str]]) -> str:
-    lines = [f"<qtest><testcase>{number}</testcase><description>{about}</description>"]
+    inputs, expected = [], []
     for answer in program.answers:
-        value = typed.get(answer.number, ('""', Fraction(0), "blank"))[0]
-        lines.append(f"<testinput><name>ans{answer.number}</name><value>{value}</value></testinput>")
-    for answer in program.answers:
-        _, share, note = typed.get(answer.number, ("", Fraction(0), "blank"))
-        lines.append(
+        value, share, note = typed.get(answer.number, ('""', Fraction(0), "blank"))
+        inputs.append(f"<testinput><name>ans{answer.number}</name><value>{value}</value></testinput>")
+        expected.append(
             f"<expected><name>prt{answer.number}</name><expectedscore>{float(share):.7f}</expectedscore>"
             f"<expectedpenalty>0</expectedpenalty><expectedanswernote>prt{answer.number}-{note}</expectedanswernote></expected>"
         )
-    return "\n".join([*lines, "</qtest>"])
-
-
-def _text(tag: str, text: str) -> str:
-    return f"<{tag}><text>{text}</text></{tag}>"
-
-
-def _html(tag: str, text: str) -> str:
-    inside = f"<![CDATA[{text.replace(']]>', ']]&gt;')}]]>" if text else ""
-    return f'<{tag} format="html"><text>{inside}</text></{tag}>'
+    head = f"<qtest><testcase>{number}</testcase><description>{about}</description>"
+    return "\n".join([head, *inputs, *expected, "</qtest>"])

@@ -15,12 +15,11 @@ from headwork.marking.mark import ProblemMarker
 from headwork.marking.rules import MarkingRules
 from headwork.marking.tolerance import CLEAR, Tolerance, Written
 from headwork.marking.truth import Truth
-from headwork.mistakes.diagnose import advice
 from headwork.mistakes.evidence import evidence, view
 from headwork.readings.exact import Matrix
 from headwork.readings.floats import Floats
 from headwork.sheets.questions import Asked
-from headwork.sheets.sheet import Problem
+from headwork.sheets.sheet import NUMBERS
 
 UNTYPED = Written(Fraction(0), 0.0, None)
 GUARD = 2  # places more than asked for, in the key and in the question's own tests
@@ -34,10 +33,6 @@ class Mistaken:
     matrix: str
     place: int  # among the mistakes that the problem gives occasion for
 
-    @property
-    def says(self) -> str:
-        return f"Consistent with {self.tag}. {advice((self.tag,))}"
-
 
 class Answer:
     """One answer: its step by number, which of the step's rows and columns it has, and the mistakes that show in it."""
@@ -47,6 +42,7 @@ class Answer:
         self.rows, self.columns = len(field.entries), len(field.entries[0])
         found = question.found
         self.before = (found.row or 0, found.column or 0)
+        self.place = truth.hands or ""  # the part, where it hands matrices over
         self.mistakes: list[Mistaken] = []
 
     @property
@@ -66,7 +62,7 @@ class Program:
 
     def __init__(self, variants: Sequence[ProblemMarker], fields: Sequence[Field]) -> None:
         self.first, self.variants = variants[0], variants
-        if len({_form(variant.problem) for variant in variants}) > 1:
+        if len({_form(variant) for variant in variants}) > 1:
             raise HeadworkError(
                 "sheets of one question differ in their numbers alone: one formula, one size, the same parts"
             )
@@ -83,7 +79,7 @@ class Program:
     def _collect(self, fields: Sequence[Field]) -> None:
         by_name = {(field.part.rpartition(".")[2], field.name): field for field in fields}
         for label, truth in self.first.truths.items():
-            if truth.part.kind != "value":
+            if truth.part.kind not in NUMBERS:
                 continue
             for question in truth.asked:
                 step = question.found.step
@@ -117,7 +113,7 @@ class Program:
     def _given_places(self) -> Iterator[tuple[str, Step]]:
         yield from (("", step) for step in self.first.ready.handed)
         for part in self.first.problem.parts:
-            if part.kind == "value":
+            if part.kind in NUMBERS:
                 yield from ((part.label, self.first.ready.steps[key]) for key in part.given)
 
     def _given_in_variants(self, label: str, step: Step) -> Iterator[Matrix]:
@@ -136,20 +132,19 @@ class Program:
             return named[label, step]
 
         for answer in self.answers:
-            label = answer.truth.part.label if answer.truth.part.given else ""
+            label = answer.place
             known = {step: text for (place, step), text in self.truth.items() if place == label}
             handed = self._handed(answer.truth.part.label)
             meaning, lines = assignments(answer.question.found.step, {**known, **handed}, name)
             yield from lines
             self.truth |= {(label, step): text for step, text in meaning.items()}
-        places = [self._truth_of(step) for step in self.steps]
+        places = [self.truth[self._asking(step).place, step] for step in self.steps]
         yield f"hw_true: [{','.join(places)}];"
         asks = [f"[{a.step},{a.rows},{a.columns},{a.before[0]},{a.before[1]}]" for a in self.answers]
         yield f"hw_ask: [{','.join(asks)}];"
 
-    def _truth_of(self, step: Step) -> str:
-        answer = next(a for a in self.answers if a.question.found.step is step)
-        return self.truth[answer.truth.part.label if answer.truth.part.given else "", step]
+    def _asking(self, step: Step) -> Answer:
+        return next(answer for answer in self.answers if answer.question.found.step is step)
 
     def _rules(self) -> Iterator[str]:
         yield f"hw_asked: {self.places};"
@@ -160,8 +155,7 @@ class Program:
         """A step out of the steps that were asked for before it."""
         rests, ways = [], []
         for number, step in enumerate(self.steps):
-            answer = next(a for a in self.answers if a.question.found.step is step)
-            handed = self._handed(answer.truth.part.label)
+            handed = self._handed(self._asking(step).truth.part.label)
             before = {s: f"hw_wo[{i}]" for i, s in enumerate(self.steps[:number], 1) if s not in handed}
             ways.append(maxima(step, {**handed, **before}))
             resting = [s for s in needed(step, {**handed, **before}) if s in before]
@@ -180,10 +174,10 @@ class Program:
                 tag, graph = self.first.judge.diagnosis.single[place]
                 step = graph.here(answer.question.found.step)
                 assert step is not None
-                label = answer.truth.part.label if answer.truth.part.given else ""
-                known = {s: text for (where, s), text in self.truth.items() if where == label and s in graph.all}
+                own = ((s, text) for (place, s), text in self.truth.items() if place == answer.place)
+                known = {s: text for s, text in own if s in graph.all and s is not step}
                 handed = {here: t for s, t in self._handed(answer.truth.part.label).items() if (here := graph.here(s))}
-                matrix = maxima(step, {**{s: t for s, t in known.items() if s is not step}, **handed})
+                matrix = maxima(step, {**known, **handed})
                 if matrix not in seen:
                     seen.add(matrix)
                     answer.mistakes.append(Mistaken(tag, matrix, place))
@@ -216,7 +210,7 @@ class Program:
         places = self.places + GUARD
         rows = [[f"{x:.{places}f}" for x in row] for row in view(question.found, predicted)]
         given = {truth.part.label: {question.name: rows}}
-        mark = next(m for m in variant.mark(given, "") if m.label == truth.part.label)
+        mark = next(m for m in variant.mark(given) if m.label == variant.prefix + truth.part.label)
         return next(a.right / a.entries for a in mark.answers if a.name == question.name)
 
     @staticmethod
@@ -236,12 +230,14 @@ class Program:
         return list(first.values())
 
 
-def _form(problem: Problem) -> object:
+def _form(variant: ProblemMarker) -> object:
     """Everything about a problem but its numbers."""
+    problem = variant.problem
     given = tuple((key, len(matrix), len(matrix[0])) for key, matrix in problem.given.items())
-    parts = tuple((part.label, part.kind, part.find, tuple(part.given)) for part in problem.parts)
+    parts = tuple((p.label, p.kind, p.find, tuple(p.given), p.loss, str(p.rate)) for p in problem.parts)
     sizes = (problem.formula, problem.heads, problem.kv_heads, str(problem.scale), problem.places, problem.softmax)
-    return sizes, str(problem.mask), str(problem.marking), str(problem.notation), given, parts
+    varied = (str(variant.ready.how), problem.blocks, problem.around, str(problem.eps))
+    return sizes, varied, str(problem.mask), str(problem.marking), str(problem.notation), given, parts
 
 
 def _covers(question: Asked, matrix: Floats) -> bool:
