@@ -1,16 +1,23 @@
-"""headwork.torch beside torch: training, short batches and masks, in one run: python bench/gradients.py
+"""headwork.torch beside torch: training, short batches and masks, in one run.
+
+    python bench/gradients.py                     # a table
+    python bench/gradients.py --json out.json     # and what stands in it, as bench/history.py keeps it
 
 Contenders take turns, the machine's multiply-adds with nothing else to do among them; medians are compared, and every
 result and gradient is checked against float64 first. What is slower than torch is printed first.
 """
 
+import argparse
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from torch.nn.functional import scaled_dot_product_attention as torchs_own
 
@@ -60,6 +67,25 @@ class Case:
         return (14 if self.gradients else 4) * batch * heads * pairs * d
 
 
+@dataclass(frozen=True)
+class Line:
+    """One case: our seconds, how many times as long torch takes, and how near we are to the machine's limit."""
+
+    name: str
+    seconds: float
+    ratios: dict[str, float]
+    target: float
+    share: float | None
+    way: str
+
+    def row(self) -> tuple[str, ...]:
+        ratio = self.ratios["torch"]
+        shown = f"{ratio:.2f} ≥ {self.target:g}"
+        if ratio < self.target:
+            shown = f"{ratio:.2f} < {self.target:g}{would_take(self.share, ratio, self.target)}"
+        return self.name, shown, duration(self.seconds), "" if self.share is None else f"{self.share:.0%}", self.way
+
+
 CASES = (
     Case((4, 16, 1, 64), 1.3, "padding", 512, gradients=False),
     *(Case((4, 12, 32, 64), 1.15, mask, gradients=False) for mask in ("padding", "Boolean")),
@@ -99,8 +125,7 @@ def check(name: str, got: Any, exact: Any) -> None:
             raise AssertionError(f"{name} is off by {off:.1e}")
 
 
-def compare(case: Case) -> tuple[float, tuple[str, ...]]:
-    """The ratio, and a row of the table."""
+def compare(case: Case) -> Line:
     torch.manual_seed(0)
     torch.set_num_threads(case.threads or ALL_THREADS)
     arrays, options = case.inputs()
@@ -114,20 +139,21 @@ def compare(case: Case) -> tuple[float, tuple[str, ...]]:
     if kernel is not None and case.operations() > LOAD:
         calls["limit"] = partial(kernel.multiply_add, int(case.operations()), case.threads)
     taken = medians({name: turn(call) for name, call in calls.items()}, 25, 8)
-    ratio = taken["torch"] / taken["headwork"]
     share = min(1.0, taken["limit"] / taken["headwork"]) if "limit" in taken else None
-    shown = f"{ratio:.2f} ≥ {case.target:g}"
-    if ratio < case.target:
-        shown = f"{ratio:.2f} < {case.target:g}{would_take(share, ratio, case.target)}"
-    of_limit = "" if share is None else f"{share:.0%}"
-    return ratio, (case.name, shown, duration(taken["headwork"]), of_limit, str(explain(*arrays, **options)))
+    ratios = {"torch": taken["torch"] / taken["headwork"]}
+    return Line(case.name, taken["headwork"], ratios, case.target, share, str(explain(*arrays, **options)))
 
 
 ALL_THREADS = torch.get_num_threads()
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, help="a file for the figures")
+    given = parser.parse_args()
+    lines = [compare(case) for case in track(CASES, "cases", transient=True)]
     table = Table("case", "torch / headwork", "headwork", "of limit", "way", box=None)
-    rows = [compare(case) for case in CASES]
-    for _, row in sorted(rows, key=lambda row: row[0] >= 1):
-        table.add_row(*row)
+    for line in sorted(lines, key=lambda line: line.ratios["torch"] >= 1):
+        table.add_row(*line.row())
     Console(width=200).print(table)
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(line) for line in lines]), "utf-8")

@@ -2,7 +2,7 @@
 
 python bench/history.py run              the whole suite, on an idle machine; kept in bench/history/
 python bench/history.py table            writes the tables of README.md and docs/ from the last run
-python bench/history.py plot ratios.svg  draws every case's ratios to its peers over the runs
+python bench/history.py plot ratios.svg  draws every case's ratios to its peers over the runs; `dark` behind it: on dark
 """
 
 import json
@@ -23,6 +23,11 @@ ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "bench" / "history"
 PEERS = {"torch": "torch", "onnx": "ONNX Runtime", "jax": "JAX", "numpy": "NumPy"}
 COLOURS = {"torch": "#c2410c", "onnx": "#1d4ed8", "jax": "#15803d", "numpy": "#71717a"}
+LIGHT_COLOURS = {"torch": "#fb923c", "onnx": "#7aa7ff", "jax": "#4ade80", "numpy": "#b4b4bb"}
+THEMES = {  # "slower" is the band below 1
+    "light": {"paper": "#ffffff", "ink": "#1c1e21", "slower": "#ebebeb"} | COLOURS,
+    "dark": {"paper": "#17181b", "ink": "#e9e6df", "slower": "#34363c"} | LIGHT_COLOURS,
+}
 PACKAGES = {"torch": "torch", "onnxruntime": "ONNX Runtime", "jax": "JAX", "numpy": "NumPy"}
 ROWS = {  # what README shows, in words that need no key; the rest is in docs/
     "1,8,2048,64": "1, 8, 2048, 64",
@@ -51,15 +56,18 @@ def keep(folder: Path = KEPT) -> Path:
     if missing:
         raise SystemExit(f"a full run has every peer, and here is no {', '.join(missing)}: pip install '.[bench]'")
     folder.mkdir(exist_ok=True)
-    out = folder / "running.json"
+    out, training = folder / "running.json", folder / "training.json"
     run(json_path=out)
+    subprocess.run([sys.executable, ROOT / "bench" / "gradients.py", "--json", training], check=True)
     today, commit = date.today().isoformat(), _said("git", "rev-parse", "--short", "HEAD")
     changed = "+" if _said("git", "status", "--porcelain", "--untracked-files=no") else ""
     record = {"date": today, "commit": commit + changed, "machine": machine(), "packages": dict(packages())}
     number = len(list(folder.glob(f"{today}-*.json"))) + 1
     path = folder / f"{today}-{number:02}-{commit}.json"
-    path.write_text(json.dumps({**record, **json.loads(out.read_text("utf-8"))}, indent=1) + "\n", "utf-8")
+    found = {**json.loads(out.read_text("utf-8")), "training": json.loads(training.read_text("utf-8"))}
+    path.write_text(json.dumps({**record, **found}, indent=1) + "\n", "utf-8")
     out.unlink()
+    training.unlink()
     return path
 
 
@@ -106,10 +114,12 @@ def table(run: Run, rows: Mapping[str, str] | None) -> Iterator[str]:
         if name is not None and any(against(line, peer) is not None for peer in PEERS):
             yield f"| {name} | {' | '.join(_number(against(line, peer)) for peer in PEERS)} |"
     yield ""
-    yield from others(run) if rows is None else ()
+    if rows is None:
+        yield from others(run)
+        yield from training(run)
     slower = [
         f"{line['name']} than {PEERS.get(peer, peer)} ({ratio:.2f})"
-        for line in run["lines"]
+        for line in (*run["lines"], *run.get("training", ()))
         for peer, ratio in line["ratios"].items()
         if ratio < 1 and not (peer.startswith("onnx") and (against(line, "onnx") or 0) >= 1)
     ]
@@ -124,6 +134,20 @@ def others(run: Run) -> Iterator[str]:
         ways = {peer: ratio for peer, ratio in line["ratios"].items() if peer not in (*PEERS, "onnx mha")}
         if ways:
             yield f"- {line['name']}: " + ", ".join(f"{ratio:.2f} against {peer}" for peer, ratio in ways.items())
+    yield ""
+
+
+def training(run: Run) -> Iterator[str]:
+    """Through `headwork.torch`: gradients, short batches and masks."""
+    if "training" not in run:  # runs of earlier days had no such part
+        return
+    yield "Tensors, with gradients, in short batches or with masks (`bench/gradients.py`):"
+    yield ""
+    yield "| batch, heads, tokens, d | torch | of the machine's limit |"
+    yield "| --- | --- | --- |"
+    for line in run["training"]:
+        share = "" if line["share"] is None else f"{line['share']:.0%}"
+        yield f"| {line['name']} | {line['ratios']['torch']:.2f} | {share} |"
     yield ""
 
 
@@ -149,11 +173,22 @@ def write_tables(root: Path = ROOT, folder: Path = KEPT) -> None:
         page.write_text(written(page.read_text("utf-8"), table(kept[-1], rows)), "utf-8")
 
 
-def plot(kept: list[Run], path: Path) -> None:
-    """A panel for every case: the ratios to its peers over the runs, with a dashed line where the machine changed."""
+def plot(kept: list[Run], path: Path, theme: str = "light") -> None:
+    """Draw the runs in the colours of a light or a dark page."""
     import matplotlib
 
+    if theme not in THEMES:
+        raise SystemExit(f"a plot is {' or '.join(THEMES)}, not {theme}")
     matplotlib.use("Agg")
+    colours = THEMES[theme]
+    paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
+    ink = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    with matplotlib.rc_context(dict.fromkeys(paper, colours["paper"]) | dict.fromkeys(ink, colours["ink"])):
+        draw(kept, path, colours)
+
+
+def draw(kept: list[Run], path: Path, colours: Mapping[str, str]) -> None:
+    """A panel for every case: the ratios to its peers over the runs, with a dashed line where the machine changed."""
     from matplotlib import pyplot
 
     cases = [case for case in dict.fromkeys(line["name"] for run in kept for line in run["lines"]) if drawn(kept, case)]
@@ -163,7 +198,7 @@ def plot(kept: list[Run], path: Path) -> None:
         rows, columns, figsize=(2.9 * columns, 2.1 * rows + 0.9), sharex=True, squeeze=False, layout="constrained"
     )
     for panel, case in zip(panels.flat, cases, strict=False):
-        draw_case(panel, kept, case)
+        draw_case(panel, kept, case, colours)
     for panel in panels.flat[len(cases) :]:
         panel.set_axis_off()
     for column in range(columns):  # under the lowest panel of each column, which need not be in the last row
@@ -171,7 +206,7 @@ def plot(kept: list[Run], path: Path) -> None:
         labels = [f"{run['commit']}\n{run['date']}" for run in kept]
         lowest.set_xticks(range(len(kept)), labels, rotation=90, fontsize=7)
         lowest.tick_params(labelbottom=True)
-    keys = [pyplot.Line2D([], [], color=COLOURS[peer], marker="o", label=name) for peer, name in PEERS.items()]
+    keys = [pyplot.Line2D([], [], color=colours[peer], marker="o", label=name) for peer, name in PEERS.items()]
     figure.legend(handles=keys, loc="outside upper right", ncols=len(keys), frameon=False)
     last = kept[-1]
     told = f"How many times as long the others take (batch, heads, tokens, d); last on {last['machine']['cpu']}"
@@ -187,20 +222,20 @@ def drawn(kept: list[Run], case: str) -> dict[str, list[tuple[int, float]]]:
     return {peer: points for peer, points in found.items() if points}
 
 
-def draw_case(panel: Any, kept: list[Run], case: str) -> None:
+def draw_case(panel: Any, kept: list[Run], case: str, colours: Mapping[str, str]) -> None:
     """A line for every peer, its last ratio written beside it; what lies below 1 is slower than the peer."""
     panel.set_title(case, fontsize=9)
     panel.set_yscale("log")
-    panel.axhspan(1e-3, 1, color="0.92", linewidth=0)
+    panel.axhspan(1e-3, 1, color=colours["slower"], linewidth=0)
     lines = drawn(kept, case)
     ratios = [ratio for points in lines.values() for _, ratio in points]
     lowest, highest = min(1.0, *ratios) * 0.8, max(2.0, *ratios) * 1.7
     place, gap = 0.0, (highest / lowest) ** 0.085  # numbers stand above one another, however near the ratios are
     for peer, points in sorted(lines.items(), key=lambda line: line[1][-1][1]):
-        panel.plot(*zip(*points, strict=True), "o-", markersize=3, linewidth=1, color=COLOURS[peer])
+        panel.plot(*zip(*points, strict=True), "o-", markersize=3, linewidth=1, color=colours[peer])
         x, ratio = points[-1]
         place = max(ratio, place * gap)
-        panel.annotate(f"{ratio:.2f}", (x, place), (5, -2), textcoords="offset points", fontsize=7, color=COLOURS[peer])
+        panel.annotate(f"{ratio:.2f}", (x, place), (5, -2), textcoords="offset points", fontsize=7, color=colours[peer])
     for x, (one, other) in enumerate(pairwise(kept)):
         if one["machine"]["cpu"] != other["machine"]["cpu"]:
             panel.axvline(x + 0.5, color="gray", linestyle="--", linewidth=0.8)
@@ -217,8 +252,8 @@ def main(arguments: list[str]) -> None:
             print(keep())
         case ["table"]:
             write_tables()
-        case ["plot", path]:
-            plot(runs(), Path(path))
+        case ["plot", path, *theme] if len(theme) < 2:
+            plot(runs(), Path(path), *theme)
         case _:
             raise SystemExit(__doc__)
 

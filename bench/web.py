@@ -26,8 +26,7 @@ from playwright.sync_api import sync_playwright
 
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.save import sheet_toml
-from headwork.web.single import write_single
-from headwork.web.site import write_site
+from headwork.web.site import write_single, write_site
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.web.built import KEPT, hosted  # the plain host is the tests' own

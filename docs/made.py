@@ -28,7 +28,7 @@ def on_files(files: Any, config: Any) -> Any:
         **{f"pictures/three-heads-{theme}.svg": figure(theme) for theme in ("light", "dark")},
         "pictures/solved.svg": screen("solve", "two.toml"),
         "pictures/marked.svg": screen("mark", "two.toml", "ada.toml"),
-        "pictures/ratios.svg": over_the_runs(),
+        **{f"pictures/ratios-{theme}.svg": over_the_runs(theme) for theme in ("light", "dark")},
         "pictures/why.svg": screen("moments", "--mean", "0", "--variance", "1"),
     }
     for name, content in [*made.items(), *bench().items()]:
@@ -116,11 +116,11 @@ def figure(theme: str) -> str:
     return svg(draw(headwork.diagram(heads=3), wide=True), theme)
 
 
-def over_the_runs() -> str:
+def over_the_runs(theme: str) -> str:
     """The full runs of the bench that were kept, as `python bench/history.py plot` draws them."""
     command = [sys.executable, "bench/history.py", "plot"]
     with TemporaryDirectory() as folder:
-        subprocess.run([*command, f"{folder}/ratios.svg"], cwd=README.parent, check=True)
+        subprocess.run([*command, f"{folder}/ratios.svg", theme], cwd=README.parent, check=True)
         return Path(folder, "ratios.svg").read_text("utf-8")
 
 

