@@ -256,7 +256,14 @@ def test_an_unequal_pair_ends_with_exit_code_1() -> None:
     assert "They differ" in run("prove", "--left", "dot_product", "--right", "scaled_dot_product", code=1).stdout
 
 
-@pytest.mark.parametrize("command", ["sheets", "solve", "shapes", "count", "prove", "moments"])
+def test_no_line_about_a_command_is_cut_short() -> None:
+    """In a terminal of 80 columns the list of commands, the first that a stranger sees, has whole sentences."""
+    listed = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(COMMANDS)
+    assert not [line for line in listed if not line.endswith(".") or line.endswith("..")]
+
+
+@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
 def test_every_command_explains_itself(command: str) -> None:
     assert "Usage: headwork" in run(command, "--help").stdout
 

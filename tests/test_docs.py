@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import headwork
-from headwork.cli import app
+from headwork.cli import COMMANDS, app
 from headwork.sheets.load import parse_sheet
 from tests.render.conftest import require
 from tests.web.built import build
@@ -63,8 +64,12 @@ class Fence:
     body: str
 
 
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
 def fences(page: str) -> Iterator[Fence]:
-    for found in _FENCE.finditer((ROOT / page).read_text("utf-8")):
+    for found in _FENCE.finditer(text_of(page)):
         yield Fence(found["language"], found["title"], found["body"])
 
 
@@ -188,3 +193,29 @@ def test_no_block_escapes(page: str) -> None:
     """One that is not closed, or stands further in, would be shown to readers and run by nobody."""
     text = (ROOT / page).read_text("utf-8")
     assert not re.findall(r"^.*(?:```|~~~).*$", _FENCE.sub("", text), re.M)
+
+
+TOUR = "docs/tour.md"
+# Named within a sentence or a table, where no output stands beside it.
+PASSING = sorted({(page, found) for page in PAGES for found in re.findall(r"`(headwork [a-z][^`]*)`", text_of(page))})
+# What needs a file, a model or a browser, or would time something; the pages about them run them.
+AFAR = ("headwork bench", "headwork inspect", "headwork look", "headwork mark", "headwork open", "headwork site")
+
+
+@pytest.mark.parametrize(("page", "command"), PASSING)
+def test_a_command_named_in_passing_exists(page: str, command: str) -> None:
+    name, *words = shlex.split(command)[1:]
+    known = {option for parameter in get_command(app).commands[name].params for option in parameter.opts}  # type: ignore[attr-defined]
+    assert {word for word in words if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("command", [said for page, said in PASSING if page == TOUR and not said.startswith(AFAR)])
+def test_the_tours_commands_run(command: str, desk: Path) -> None:
+    if ".pdf" in command:
+        require("typst")
+    assert CliRunner().invoke(app, shlex.split(command)[1:]).exit_code == 0
+
+
+def test_every_command_is_on_the_tour() -> None:
+    toured = {command.split()[1] for page, command in PASSING if page == TOUR}
+    assert toured == {command.__name__ for command in COMMANDS}

@@ -10,8 +10,8 @@ import pytest
 from tests.render.conftest import require
 
 
-def kept(folder: Path, name: str, **ratios: float) -> None:
-    """A small run as the bench leaves it; `ratios` are of the first case, by peer."""
+def kept(folder: Path, name: str, training: float = 1.25, **ratios: float) -> None:
+    """A small run as the bench leaves it; `ratios` are of the first case, by peer, `training` of the one on tensors."""
     lines: list[dict[str, Any]] = [
         {"name": "1,8,2048,64", "seconds": 0.01, "ratios": ratios},
         {"name": "ragged, 8 of 37–1024", "seconds": 0.01, "ratios": {"torch loop": 1.46, "torch padded": 4.71}},
@@ -22,6 +22,7 @@ def kept(folder: Path, name: str, **ratios: float) -> None:
         "machine": {"cpu": "A CPU", "cores": 2},
         "packages": {"headwork": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6"},
         "lines": lines,
+        "training": [{"name": "4,12,16,64, causal", "seconds": 0.001, "ratios": {"torch": training}, "share": 0.345}],
     }
     (folder / f"{name}.json").write_text(json.dumps(run), "utf-8")
 
@@ -48,6 +49,8 @@ def test_the_tables_are_those_of_the_last_run(tmp_path: Path) -> None:
     assert "No case was slower" in text
     assert "| ragged" not in docs.read_text("utf-8"), "a row without a number says nothing"
     assert "- ragged, 8 of 37–1024: 1.46 against torch loop, 4.71 against torch padded" in docs.read_text("utf-8")
+    assert "| 4,12,16,64, causal | 1.25 | 34% |" in docs.read_text("utf-8")
+    assert "4,12,16,64" not in text, "README has six rows"
 
 
 def test_a_case_that_is_slower_is_named(tmp_path: Path) -> None:
@@ -55,6 +58,9 @@ def test_a_case_that_is_slower_is_named(tmp_path: Path) -> None:
     kept(tmp_path, "2026-11-18-01-bbbbbbb", torch=0.9, onnx=1.5)
     history.write_tables(tmp_path, tmp_path)
     assert "Slower in this run: 1,8,2048,64 than torch (0.90)." in readme.read_text("utf-8")
+    kept(tmp_path, "2026-11-18-02-ccccccc", training=0.8, torch=1.5)
+    history.write_tables(tmp_path, tmp_path)
+    assert "Slower in this run: 4,12,16,64, causal than torch (0.80)." in readme.read_text("utf-8")
 
 
 def test_nothing_is_written_where_nothing_can_be(tmp_path: Path) -> None:
@@ -80,6 +86,19 @@ def test_the_ratios_over_commits_are_drawn(tmp_path: Path) -> None:
     assert "<!-- 1,8,2048,64 -->" in drawn, "a panel has its case's name"
     assert all(f"<!-- {number} -->" in drawn for number in ("1.50", "1.25", "bbbbbbb", "ONNX Runtime"))
     assert "<!-- ragged" not in drawn, "no peer of ours is in that case"
+
+
+def test_the_ratios_are_drawn_for_a_dark_page_too(tmp_path: Path) -> None:
+    require("matplotlib")
+    kept(tmp_path, "2026-11-18-01-bbbbbbb", torch=1.5, onnx=1.25)
+    for theme, other in (("light", "dark"), ("dark", "light")):
+        history.plot(history.runs(tmp_path), tmp_path / "ratios.svg", theme)
+        drawn = (tmp_path / "ratios.svg").read_text("utf-8")
+        for part in ("paper", "ink", "torch", "onnx", "slower"):
+            assert history.THEMES[theme][part] in drawn
+            assert history.THEMES[other][part] not in drawn
+    with pytest.raises(SystemExit, match="light or dark, not sepia"):
+        history.plot(history.runs(tmp_path), tmp_path / "ratios.svg", "sepia")
 
 
 @pytest.mark.parametrize("name", history.PAGES)

@@ -78,6 +78,6 @@ def test_every_format_sets_every_block(format: str) -> None:
     assert set(import_module(f"headwork.render.{format}").BLOCKS) == set(get_args(Block))
 
 
-@pytest.mark.parametrize("module", ["inline", "render.latex_maths", "render.typst_maths", "render.mathml"])
+@pytest.mark.parametrize("module", ["inline", "render.latex_maths", "render.typst", "render.html"])
 def test_every_format_sets_every_node(module: str) -> None:
     assert set(import_module(f"headwork.{module}").NODES) == set(get_args(Maths))

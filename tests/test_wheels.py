@@ -104,14 +104,28 @@ def test_what_a_build_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         build.interpreter(build.TARGETS[1])
 
 
+def test_what_is_missing_is_told_before_anything_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An hour later nobody would be there to read it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("ROOTS", "EMULATED", "QEMU"):
+        monkeypatch.setattr(try_out, name, tmp_path / "nowhere")
+    with pytest.raises(SystemExit, match=r"apt-get install mmdebstrap bubblewrap qemu-user-static$"):
+        try_out.ask_for_tools(try_out.PLACES)
+    try_out.ask_for_tools([place for place in try_out.PLACES if not place.debian])
+    monkeypatch.setattr(build, "WORK", tmp_path / "work")
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11"):
+        build.build_all(tmp_path / "dist", build.TARGETS)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_name_that_leads_to_no_python_is_no_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As pyenv leaves for the versions that are installed but not chosen."""
     monkeypatch.setenv("PATH", str(tmp_path))
     place = try_out.Place("3.12")
-    for code, found in ((127, None), (0, str(tmp_path / "python3.12"))):
-        (tmp_path / "python3.12").write_text(f"#!/bin/sh\nexit {code}\n")
+    for code, found in ((127, None), (0, "/versions/3.12/bin/python3.12")):
+        (tmp_path / "python3.12").write_text(f"#!/bin/sh\necho /versions/3.12/bin/python3.12\nexit {code}\n")
         (tmp_path / "python3.12").chmod(0o755)
-        assert try_out.python_of(place) == found
+        assert try_out.python_of(place) == found, "the Python itself: the name asks for variables that a place lacks"
 
 
 def test_the_suite_that_is_run_in_a_place_exists() -> None:

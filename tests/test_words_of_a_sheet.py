@@ -8,9 +8,8 @@ from headwork.configure import counts
 from headwork.errors import HeadworkError, did_you_mean
 from headwork.inline import inline
 from headwork.marking.mark import mark
-from headwork.render.dollars import read_tex
-from headwork.render.latex_maths import latex
-from headwork.render.prose import read_prose
+from headwork.render.latex_maths import GREEK, SIGNS, latex, symbol
+from headwork.render.prose import read_prose, read_tex
 from headwork.render.save import rendered
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.save import sheet_toml
@@ -111,6 +110,11 @@ def test_what_stands_between_dollars_means_what_tex_means(tex: str, in_text: str
     maths = read_tex(tex)
     assert inline(maths) == in_text
     assert latex(maths) == in_latex
+
+
+@pytest.mark.parametrize("character", [*GREEK.values(), *SIGNS.values()])
+def test_what_latex_writes_for_a_character_is_read_as_it(character: str) -> None:
+    assert inline(read_tex(symbol(character))) == character
 
 
 def test_decimals_may_be_had_always() -> None:

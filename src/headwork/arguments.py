@@ -177,15 +177,7 @@ def shift_argument() -> Short:
     ]
     where = ("For a row ", Letter("s"), " of scores and any number ", Letter("c"), ", such as the largest of them:")
     lines = (
-        line(
-            algebra(moved),
-            apart,
-            (
-                algebra(out),
-                " comes out",
-            ),
-            held,
-        ),
+        line(algebra(moved), apart, (algebra(out), " comes out"), held),
         _equation(moved, sympy.exp(s[j]) / below, (algebra(out), " cancels"), goes_on=True),
     )
     return Short(where, lines)
@@ -204,23 +196,12 @@ def blockwise_argument() -> Short:
     shifted = _over_keys(sympy.exp(s[k] - m) * v[k]) / _over_keys(sympy.exp(s[k] - m))
     plain = _over_keys(sympy.exp(s[k]) * v[k]) / _over_keys(sympy.exp(s[k]))
     powers = between((algebra(sympy.exp(m - new)), algebra(sympy.exp(s[k] - m))), "·")
+    largest: Prose = ("The largest score up to key ", Letter("a"), " is ", Letter("m"), ", and up to ", Letter("b"))
+    since = row(powers, Sign("="), algebra(sympy.exp(s[k] - new)))
     where: Prose = (
-        *(
-            "The largest score up to key ",
-            Letter("a"),
-            " is ",
-            Letter("m"),
-            ", and up to ",
-            Letter("b"),
-            ", where the ",
-        ),
-        *("next block ends, ", Letter("M"), ". Since ", row(powers, Sign("="), algebra(sympy.exp(s[k] - new)))),
-        *(
-            ", what was kept, corrected, and the block give all so far; without ",
-            algebra(v[k]),
-            ", the sums. After the ",
-        ),
-        *("last block ", algebra(sympy.exp(-m)), " cancels:"),
+        *(*largest, ", where the ", "next block ends, ", Letter("M"), ". Since ", since),
+        *(", what was kept, corrected, and the block give all so far; without ", algebra(v[k])),
+        *(", the sums. After the ", "last block ", algebra(sympy.exp(-m)), " cancels:"),
     )
     all_so_far = line(row(algebra(kept), Sign("+"), algebra(block)), algebra(so_far), (), corrected)
     return Short(where, (all_so_far, _equation(shifted, plain, ())))
@@ -242,6 +223,7 @@ def gradient_argument() -> Short:
         return at(rule, {j: own, k: other, n: SIZE}).subs(weights)
 
     slopes = {(x, y): sympy.diff(shares[x - 1], scores[y - 1]) for x, y in every(keys, keys)}
+    put_together = [(by_rule(chained, key), by_rule(ruled, key)) for key in keys]
     passed_back = [(sympy.diff(loss, scores[key - 1]), by_rule(chained, key)) for key in keys]
     lines = (
         line(_slope("p", j), algebra(own), ("the quotient rule",), [(slopes[x, x], by_rule(own, x)) for x in keys]),
@@ -250,20 +232,12 @@ def gradient_argument() -> Short:
             [(slopes[y, x], by_rule(other, x, y)) for x, y in every(keys, keys) if x != y],
         ),
         line(_slope("L"), algebra(chained), ("the chain rule",), passed_back),
-        line(
-            None,
-            algebra(ruled),
-            ("the sum is the row term ", Letter("D")),
-            [(by_rule(chained, x), by_rule(ruled, x)) for x in keys],
-        ),
+        line(None, algebra(ruled), ("the sum is the row term ", Letter("D")), put_together),
     )
     quotient = algebra(sympy.exp(s[j]) / _over_keys(sympy.exp(s[k])))
     passed = Ratio(row(Letter("∂"), Letter("L")), row(Letter("∂"), algebra(p[j])))
-    where: Prose = (
-        *("With ", row(algebra(p[j]), Sign("="), quotient), " and "),
-        *(row(passed, Sign("="), algebra(g[j])), ":"),
-    )
-    return Short(where, lines)
+    share, slope = row(algebra(p[j]), Sign("="), quotient), row(passed, Sign("="), algebra(g[j]))
+    return Short(("With ", share, " and ", slope, ":"), lines)
 
 
 def _slope(of: str, place: Any = None) -> Maths:

@@ -96,22 +96,20 @@ def _block(
 
 
 def _feed_forward(sizes: Sizes, biases: Collection[str]) -> tuple[Projection, Projection]:
-    def one(number: int, rows: Size | None, columns: Size | None) -> Projection:
-        bias = given(f"b_{number}", (1, columns)) if f"b_{number}" in biases else None
-        return Projection(given(f"W_{number}", (rows, columns)), bias)
-
-    return one(1, sizes.d_model, sizes.d_ff), one(2, sizes.d_ff, sizes.d_model)
+    first = _projection("1", (sizes.d_model, sizes.d_ff), biases)
+    return first, _projection("2", (sizes.d_ff, sizes.d_model), biases)
 
 
 def _batched(sizes: Sizes, rows: Size, columns: Size) -> Shape:
     return (rows, columns) if sizes.batch is None else (sizes.batch, rows, columns)
 
 
-def _projections(formula: Formula, sizes: Sizes, biases: Collection[str], output: bool) -> dict[str, Any]:
-    def one(letter: str, rows: Size, columns: Size, head: Head = None) -> Projection:
-        bias = given(f"b_{letter}", (1, columns), head) if f"b_{letter}" in biases else None
-        return Projection(given(f"W_{letter}", (rows, columns), head), bias)
+def _projection(name: str, shape: Shape, biases: Collection[str], head: Head = None) -> Projection:
+    bias = given(f"b_{name}", (1, shape[1]), head) if f"b_{name}" in biases else None
+    return Projection(given(f"W_{name}", shape, head), bias)
 
+
+def _projections(formula: Formula, sizes: Sizes, biases: Collection[str], output: bool) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for letter, rows, columns, heads in (
         ("Q", sizes.d_model, sizes.d_k, sizes.heads),
@@ -120,9 +118,9 @@ def _projections(formula: Formula, sizes: Sizes, biases: Collection[str], output
     ):
         if formula.heads == "each":
             number = range(heads) if isinstance(heads, int) else "i"  # of a symbolic number one is typical
-            inputs[f"W_{letter}"] = [one(letter, rows, columns, head) for head in number]
+            inputs[f"W_{letter}"] = [_projection(letter, (rows, columns), biases, head) for head in number]
         else:
-            inputs[f"W_{letter}"] = one(letter, rows, heads * columns)
+            inputs[f"W_{letter}"] = _projection(letter, (rows, heads * columns), biases)
     if output:
-        inputs["W_O"] = one("O", sizes.heads * sizes.d_v, sizes.d_out)
+        inputs["W_O"] = _projection("O", (sizes.heads * sizes.d_v, sizes.d_out), biases)
     return inputs

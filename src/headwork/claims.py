@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from headwork.arguments import (
-    blocks_argument,
-    blockwise_argument,
-    entry_argument,
-    gradient_argument,
-    row_argument,
-    shift_argument,
-)
+from headwork import arguments
 from headwork.errors import HeadworkError
 from headwork.formulas import blockwise, cut, given, product, scaled_dot_product, softmax, transposed, unfolded
 from headwork.graph import Step
@@ -157,7 +150,7 @@ def blocks_in_names(
     proof: Proof, roles: Sequence[str] = ("output",), notation: Notation = PLAIN, heads: int | None = None
 ) -> Proof:
     """The proof of the block split as a block identity; for any number of heads if none is told."""
-    return replace(proof, short=blocks_argument(roles, notation, heads)) if proof else proof
+    return replace(proof, short=arguments.blocks_argument(roles, notation, heads)) if proof else proof
 
 
 def in_names(proof: Proof, name: str, notation: Notation = PLAIN) -> Proof:
@@ -166,11 +159,11 @@ def in_names(proof: Proof, name: str, notation: Notation = PLAIN) -> Proof:
 
 
 _ARGUMENTS: Mapping[str, Callable[[Notation], Short]] = {
-    "scores[i,j]": entry_argument,
-    "head_output[i]": row_argument,
-    "shift": lambda notation: shift_argument(),
-    "blockwise": lambda notation: blockwise_argument(),
-    "gradient": lambda notation: gradient_argument(),
+    "scores[i,j]": arguments.entry_argument,
+    "head_output[i]": arguments.row_argument,
+    "shift": lambda notation: arguments.shift_argument(),
+    "blockwise": lambda notation: arguments.blockwise_argument(),
+    "gradient": lambda notation: arguments.gradient_argument(),
 }
 
 

@@ -63,8 +63,7 @@ def configuration(
     if isinstance(width, int) and isinstance(number, int) and width % number and d_k is None:
         raise HeadworkError(f"d_model = {width} cannot be shared by {number} heads; choose a multiple of {number}")
     each = width // number if isinstance(width, int) and isinstance(number, int) else width / number
-    d_k_size = _size(d_k) if d_k is not None else (each if chosen.projects else _size("d_k"))
-    d_v_size = _size(d_v) if d_v is not None else (each if chosen.projects else _size("d_v"))
+    untold_k, untold_v = (each, each) if chosen.projects else (_size("d_k"), _size("d_v"))
     sizes = Sizes(
         tokens=_size(tokens),
         keys=_size(tokens if keys is None else keys),
@@ -72,8 +71,8 @@ def configuration(
         d_context=width,
         heads=number,
         kv_heads=number if kv_heads is None else _size(kv_heads),
-        d_k=d_k_size,
-        d_v=d_v_size,
+        d_k=untold_k if d_k is None else _size(d_k),
+        d_v=untold_v if d_v is None else _size(d_v),
         d_out=width,
         batch=None if batch is None else _size(batch),
     )
@@ -121,11 +120,7 @@ def shapes(formula: str = "multi_head", **sizes: Unpack[GivenSizes]) -> Shapes:
 
 @_sizes_by_name
 def counts(
-    formula: str = "multi_head",
-    *,
-    convention: str = "by-hand",
-    item_bytes: int = 4,
-    **sizes: Unpack[GivenSizes],
+    formula: str = "multi_head", *, convention: str = "by-hand", item_bytes: int = 4, **sizes: Unpack[GivenSizes]
 ) -> Counts:
     """What every step of a configuration costs, in a stated convention; bytes for entries of `item_bytes`.
 

@@ -110,13 +110,7 @@ def multi_head_blocks(
 
 
 def blockwise(
-    Q: Step,
-    K: Step,
-    V: Step,
-    *,
-    blocks: Sequence[int],
-    mask: Sequence[Step] | None = None,
-    scale: Scale = SQRT_D_K,
+    Q: Step, K: Step, V: Step, *, blocks: Sequence[int], mask: Sequence[Step] | None = None, scale: Scale = SQRT_D_K
 ) -> Step:
     """softmax(Q·Kᵀ/√d_k)·V, never more than one block of the scores at a time.
 
@@ -134,7 +128,8 @@ def blockwise(
         keys, values = (Step(rows, (whole,), whole.role, block) for whole in (K, V))
         scores = scaled(product("scores", Q, transposed(keys)), scale, Q)
         scores = masked(scores, mask[number]) if mask else scores
-        before, maxima = maxima, Step(ops.Maxima(), (*_known(maxima), scores), "maxima", block)
+        before, known = maxima, () if maxima is None else (maxima,)
+        maxima = Step(ops.Maxima(), (*known, scores), "maxima", block)
         shifted = Step(ops.Subtract(), (scores, maxima), "shifted", block)
         exponentials = Step(ops.Exp(), (shifted,), "exponentials", block)
         here = Step(ops.Sums(), (exponentials,), "sums" if before is None else "block_sums", block)
@@ -150,10 +145,6 @@ def blockwise(
     if running is None or sums is None:
         raise HeadworkError("blockwise needs at least one block of keys; give blocks = 2, or their sizes")
     return checked(Step(ops.DivideBy(), (running, sums), "head_output"))
-
-
-def _known(step: Step | None) -> tuple[Step, ...]:
-    return () if step is None else (step,)
 
 
 def _corrected(role: str, before: Step | None, correction: Step, here: Step) -> Step:

@@ -6,22 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from headwork import maths as m
 from headwork.graph import Head, Step
-from headwork.maths import (
-    TRANSPOSED,
-    Above,
-    Barred,
-    Below,
-    Letter,
-    Maths,
-    Named,
-    Number,
-    Ratio,
-    Sign,
-    between,
-    bracketed,
-    row,
-)
 from headwork.ops import Transpose
 
 # What stands around attention, twice: the residual, its layer norm, the feed-forward layer's two products.
@@ -43,73 +29,41 @@ AROUND: Mapping[str, str] = {
     "product": "F′",
     "fed": "F",
 }
-# Every role, with the name it goes by unless a sheet says otherwise.
+# Roles that go by their own name unless a sheet says otherwise.
+_PLAIN_ROLES = (
+    *("X", "X_past", "W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "mask", "bias", "distance"),
+    *("cos", "sin", "cos_Q", "sin_Q", "Q", "K", "V", "K_past", "V_past", "K_new", "V_new"),
+    *("scores", "scaled", "capped", "biased", "masked", "maxima", "shifted", "exponentials", "sums", "drop"),
+    *("correction", "running", "weights", "joined", "output", "target", "tanh", "lost", "weighted", "centred"),
+)
+# Every role, with the name it goes by.
 ROLES: Mapping[str, str] = {
-    "X": "X",
-    "X_past": "X_past",
+    **{role: role for role in _PLAIN_ROLES},
     "positions": "P",
+    "positions_past": "P_past",
+    "positions_new": "P_new",
     "X_positioned": "X_P",
+    "X_past_positioned": "X_past,P",
     "context": "C",
-    "W_Q": "W_Q",
-    "W_K": "W_K",
-    "W_V": "W_V",
-    "W_O": "W_O",
-    "b_Q": "b_Q",
-    "b_K": "b_K",
-    "b_V": "b_V",
-    "b_O": "b_O",
-    "mask": "mask",
-    "cos": "cos",
-    "sin": "sin",
-    "cos_Q": "cos_Q",
-    "sin_Q": "sin_Q",
-    "distance": "distance",
-    "bias": "bias",
     "Q_before_bias": "Q′",
     "K_before_bias": "K′",
     "V_before_bias": "V′",
     "output_before_bias": "output′",
     "K_past_before_bias": "K′_past",
     "V_past_before_bias": "V′_past",
-    "K_past": "K_past",
-    "V_past": "V_past",
-    "K_new": "K_new",
-    "V_new": "V_new",
-    "Q": "Q",
-    "K": "K",
-    "V": "V",
     "Q_rotated": "Q_rot",
     "K_rotated": "K_rot",
     "K_transposed": "Kᵀ",
-    "scores": "scores",
-    "scaled": "scaled",
-    "capped": "capped",
-    "biased": "biased",
-    "masked": "masked",
-    "maxima": "maxima",
-    "shifted": "shifted",
-    "exponentials": "exponentials",
-    "sums": "sums",
-    "drop": "drop",
-    "correction": "correction",
     "block_sums": "blocksums",
     "kept_sums": "keptsums",
     "block_output": "block",
     "kept_running": "kept",
-    "running": "running",
-    "weights": "weights",
     "head_output": "head",
-    "joined": "joined",
-    "output": "output",
     **{f"{role}_{i}": f"{name}_{i}" for i in (1, 2) for role, name in AROUND.items()},
+    **{f"{role}_past_1": f"{name}_past,1" for role, name in AROUND.items()},  # before the keys of earlier tokens
     "active": "A",
-    "target": "target",
-    "tanh": "tanh",
     "tanh_squared": "tanhsquared",
-    "lost": "lost",
-    "weighted": "weighted",
     "row_term": "D",
-    "centred": "centred",
 }
 # What may stand before a role, and before its name: a gradient, a step of learning, what it leads to.
 MADE_OF_ROLES: Mapping[str, str] = {"d_": "d", "change_": "Δ", "next_": "new"}
@@ -151,24 +105,25 @@ class Name:
         return f"{named}{'ᵀ' if self.transposed else ''}{place}"
 
     @property
-    def maths(self) -> Maths:
+    def maths(self) -> m.Maths:
         """The name as a formula has it."""
-        return Named(self._bare, self.role) if self.role else self._bare
+        return m.Named(self._bare, self.role) if self.role else self._bare
 
     @property
-    def _bare(self) -> Maths:
-        named: Maths = Barred(Letter(self.base)) if self.mark == "bar" else Letter(self.base)
+    def _bare(self) -> m.Maths:
+        named: m.Maths = m.Barred(m.Letter(self.base)) if self.mark == "bar" else m.Letter(self.base)
         if self.subscripts:
-            named = Below(named, between((Number(s) if s.isdecimal() else Letter(s) for s in self.subscripts), ","))
+            below = (m.Number(s) if s.isdecimal() else m.Letter(s) for s in self.subscripts)
+            named = m.Below(named, m.between(below, ","))
         if self.mark == "∂":
-            ratio = Ratio(row(Letter("∂"), Letter("L")), row(Letter("∂"), named))
-            named = bracketed(ratio) if self.transposed else ratio
+            ratio = m.Ratio(m.row(m.Letter("∂"), m.Letter("L")), m.row(m.Letter("∂"), named))
+            named = m.bracketed(ratio) if self.transposed else ratio
         elif self.mark in ("d", "Δ"):
-            named = row(Letter(self.mark), named)
+            named = m.row(m.Letter(self.mark), named)
         if self.transposed:
-            named = Above(named, TRANSPOSED)
+            named = m.Above(named, m.TRANSPOSED)
         if self.place:
-            return row(named, Sign("["), between((Number(str(i)) for i in self.place), ","), Sign("]"))
+            return m.row(named, m.Sign("["), m.between((m.Number(str(i)) for i in self.place), ","), m.Sign("]"))
         return named
 
     def with_subscripts(self, *more: object) -> Name:

@@ -58,15 +58,19 @@ def with_past(last: Step, past: ops.Size, *, from_X: bool = False) -> Step:
     X = next((step for step in shape if step.role == "X"), None)
     if from_X and X is None:
         raise HeadworkError("X_past is given, but this formula takes no X; give K_past and V_past")
-    X_past = given("X_past", _with_rows(shape[X], past)) if from_X and X else None
+    whole = [step for step in shape if step.role in ("K", "V") and not isinstance(step.op, ops.Split | ops.Rows)]
+    if from_X and X:
+        X_past = given("X_past", _with_rows(shape[X], past))
+        # All at once: what they share, a norm of X_past, is worked once.
+        made = rewrite(tuple(whole), lambda s: X_past if s is X else _made_earlier(s))
+    else:
+        made = tuple(given(f"{step.role}_past", _with_rows(shape[step], past), step.head) for step in whole)
+    before = dict(zip(whole, made, strict=True))
 
     def edit(step: Step) -> Step | None:
-        if step.role not in ("K", "V") or isinstance(step.op, ops.Split | ops.Rows):
+        earlier = before.get(step)
+        if earlier is None:
             return None
-        if X_past is None:
-            earlier = given(f"{step.role}_past", _with_rows(shape[step], past), step.head)
-        else:
-            earlier = rewrite(step, lambda s: X_past if s is X else _made_earlier(s))
         if isinstance(step.op, ops.Given):  # of all keys: the new ones are what the earlier ones leave
             new = given(f"{step.role}_new", _with_rows(shape[step], shape[step][-2] - past), step.head)
         else:
@@ -81,22 +85,29 @@ def _with_rows(shape: ops.Shape, rows: ops.Size) -> ops.Shape:
 
 
 def _made_earlier(step: Step) -> Step | None:
-    """K_past of X_past, K_past_before_bias: under a name of its own what is made of the earlier tokens."""
+    """K_past of X_past, K_past_before_bias, normed_past_1: under a name of its own what earlier tokens make."""
     if not any("_past" in source.role for source in step.inputs):
         return None
-    letter, *rest = step.role.split("_", 1)
-    return Step(step.op, step.inputs, "_".join((letter, "past", *rest)), step.head)
+    name, number = step.role.removesuffix("_1"), "_1" if step.role.endswith("_1") else ""
+    letter, bias = name.removesuffix("_before_bias"), "_before_bias" if name.endswith("_before_bias") else ""
+    return Step(step.op, step.inputs, f"{letter}_past{bias}{number}", step.head)
 
 
 def with_positions(last: Step) -> Step:
-    """X_positioned = X + P wherever X was read."""
-
-    def edit(step: Step) -> Step | None:
-        if step.role != "X" or not isinstance(step.op, ops.Given):
-            return None
-        return Step(ops.Add(), (step, given("positions", step.op.shape[-2:])), "X_positioned")
-
-    return rewrite(last, edit)
+    """X_positioned = X + P wherever X was read; X_past is the first of the same sequence and gets P's first rows."""
+    shape = shapes(last)
+    read = {step.role: step for step in shape if step.role in ("X_past", "X") and isinstance(step.op, ops.Given)}
+    tokens, width = shape[read["X"]][-2:]
+    past = shape[read["X_past"]][-2] if "X_past" in read else 0
+    P = given("positions", (past + tokens, width))
+    added = {"X": P}
+    if "X_past" in read:
+        added = {
+            "X_past": Step(ops.Rows(0, past), (P,), "positions_past"),
+            "X": Step(ops.Rows(past, past + tokens), (P,), "positions_new"),
+        }
+    sums = {read[role]: Step(ops.Add(), (read[role], rows), f"{role}_positioned") for role, rows in added.items()}
+    return rewrite(last, sums.get)
 
 
 def rotated(last: Step, pairs: Pairs) -> Step:

@@ -37,7 +37,7 @@ class Shown:
         return shown_text(self)
 
     def _repr_html_(self) -> str:
-        from headwork.render.fragment import fragment
+        from headwork.render.html import fragment
 
         return fragment(self)
 

@@ -45,10 +45,19 @@ class TestAdded:
                 else found + [2 ** (-4 / power * (i + 1)) for i in range(2 * power)][::2][: heads - power]
             )
 
-        for heads in (1, 2, 3, 4, 5, 6, 8, 12, 16):
+        for heads in (1, 2, 3, 4, 5, 6, 8, 12, 16, 17, 24, 32, 40):
             assert [to_float(slope) for slope in paper_slopes(heads)] == pytest.approx(in_floats(heads), rel=1e-15)
-        with pytest.raises(HeadworkError, match="no square roots; give them"):
-            paper_slopes(32)
+
+    def test_thirty_two_heads_that_share_eight_keys(self) -> None:
+        """Slopes that are no square roots: their biases are given, and every digit of them is certain."""
+        X, W_Q, W_K, W_V = drawn(3, 2), drawn(32, 2, 1), drawn(8, 2, 1), drawn(8, 2, 1)
+        given = {"X": X, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": drawn(32, 2)}
+        working = solved("multi_head", given, 'kv_heads = 8\nbias = "alibi"\nmask = "causal"', 'find = ["weights"]')
+        hidden = np.triu(np.full((3, 3), -np.inf), 1)
+        for head in (0, 3, 18, 31):
+            scores = X @ W_Q[head] @ (X @ W_K[head // 4]).T
+            close(working["bias", head + 1], -(2 ** (-(head + 1) / 4)) * DISTANCE)
+            close(working["weights", head + 1], softmax(scores - 2 ** (-(head + 1) / 4) * DISTANCE + hidden))
 
     def test_biases_by_distance_are_clipped_at_the_ends_of_their_table(self) -> None:
         working, scaled = headed("bias = { relative = [[-1, 0, 3], [2, 0, 5]] }")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headwork.errors import HeadworkError
+from headwork.sheets.ready import Ready
 from tests.variations.worked import CAUSAL, W_K, W_O, W_Q, W_V, X_PAST, W, X, close, drawn, softmax, solved
 
 
@@ -67,6 +68,20 @@ class TestCache:
         dS = P * (dP - (P * dP).sum(axis=1, keepdims=True)) / np.sqrt(2)
         close(working["d_K_past"], (dS.T @ X @ W_Q)[:3])
 
+    def test_earlier_tokens_go_through_the_same_norm_once(self) -> None:
+        """Pre-norm: K_past is of norm(X_past), which keys and values share; every step has a name of its own."""
+        sequence = np.array([[1.0, 3, 0], [2, -1, 0], [0, 1, 5]])
+        W = {"W_Q": [drawn(3, 2)] * 2, "W_K": [drawn(3, 2)], "W_V": [drawn(3, 2)], "W_O": drawn(4, 3)}
+        given = {role: np.array(value) for role, value in W.items()}
+        keys = 'around = "pre-norm"\nmask = "causal"'
+        part = 'find = ["residual_1"]'
+        cached = solved("multi_head", {"X": sequence[2:], "X_past": sequence[:2], **given}, keys, part)
+        whole = solved("multi_head", {"X": sequence, **given}, keys, part)
+        close(cached["residual_1"], np.asarray(whole["residual_1"])[2:])
+        assert repr(cached).count("N_past,1 = C_past,1/σ_past,1") == 1
+        steps = Ready(cached.problems[0].problem).computed()
+        assert len({(step.role, step.head) for step in steps}) == len(steps)
+
     def test_blocks_of_a_cache(self) -> None:
         given = {"Q": drawn(2, 2), "K_past": drawn(3, 2), "V_past": drawn(3, 2), "K_new": drawn(2, 2)}
         given["V_new"] = drawn(2, 2)
@@ -88,7 +103,11 @@ class TestCache:
             ({"K_past": drawn(3, 2)}, "", "no matrix was given for V_past; hand one over"),
             ({"K_past": drawn(3, 3)}, "", "K_past has 3 columns, but d_k is 2"),
             ({"X_past": drawn(3, 3), "context": drawn(3, 3)}, "", "'X_past' counts positions"),
-            ({"X_past": drawn(3, 3), "positions": drawn(2, 3)}, "", "positions are added to X alone"),
+            (
+                {"X_past": drawn(3, 3), "positions": drawn(2, 3)},
+                "",
+                "keys is 2 (P has 2 rows), but 3 earlier and 2 new tokens have 5",
+            ),
         ],
     )
     def test_what_does_not_fit_is_named(self, given: dict[str, Any], keys: str, message: str) -> None:

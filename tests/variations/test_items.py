@@ -48,10 +48,19 @@ class TestItems:
         working = solved("dot_product", given)
         close(working.problems[1]["output"], softmax((Q + 1) @ (K + 1).T) @ (V + 1))
 
+    def test_gradients_of_items_below_one_another_are_the_sums_over_them(self) -> None:
+        """What the refusal offers and docs/reference/sheets.md shows: one X, and a mask that keeps the items apart."""
+        part = 'kind = "gradient"\nloss = "sum"\nfind = ["W_Q", "W_K", "W_V"]'
+        apart = "mask = [[0, 0, X, X], [0, 0, X, X], [X, X, 0, 0], [X, X, 0, 0]]".replace("X", '"-inf"')
+        at_once = solved("single_head", {"X": np.vstack(list(self.ITEMS)), **W}, apart, part)
+        each = [solved("single_head", {"X": item, **W}, "", part) for item in self.ITEMS]
+        for role in ("d_W_Q", "d_W_K", "d_W_V"):
+            close(at_once[role], np.sum([np.asarray(one[role]) for one in each], axis=0))
+
     @pytest.mark.parametrize(
         ("given", "keys", "part", "message"),
         [
-            ({}, "", 'kind = "gradient"\nloss = "sum"', "X holds 2 items, and gradients add up over them"),
+            ({}, "", 'kind = "gradient"\nloss = "sum"', "X holds 2 items, and gradients add up over them; write"),
             ({"context": np.stack([X, X, X])}, "", 'find = ["output"]', "X holds 2 items but context 3"),
             ({}, "[sizes]\nbatch = 3", 'find = ["output"]', "batch = 3, but X holds 2 items"),
         ],

@@ -84,6 +84,22 @@ class TestPositions:
         working = solved("single_head", given, 'positions = "sinusoidal"')
         close(working["positions"], np.array([[np.sin(4), np.cos(4)]]))
 
+    @pytest.mark.parametrize("keys", ["", "positions = { base = 9, places = 2, first = 1 }"])
+    def test_earlier_tokens_have_theirs(self, keys: str) -> None:
+        """X_past and X are one sequence: what comes out is the last rows of what the whole sequence gives."""
+        X, X_past, P = drawn(2, 4), drawn(3, 4), drawn(5, 4)
+        given = {**{role: drawn(4, 2) for role in ("W_Q", "W_K", "W_V")}, **({} if keys else {"positions": P})}
+        part = 'kind = "gradient"\nfind = ["X", "X_past", "W_K"]\nloss = "sum"'
+        causal = f'mask = "causal"\n{keys}'
+        cached = solved("single_head", {"X": X, "X_past": X_past, **given}, causal)
+        at_once = solved("single_head", {"X": np.vstack([X_past, X]), **given}, causal)
+        close(cached["output"], np.asarray(at_once["output"])[3:])
+        back = solved("single_head", {"X": X, "X_past": X_past, **given}, causal, part)
+        seed = part.replace('loss = "sum"', "given = { d_output = [[0, 0], [0, 0], [0, 0], [1, 1], [1, 1]] }")
+        whole = solved("single_head", {"X": np.vstack([X_past, X]), **given}, causal, seed.replace('"X_past", ', ""))
+        close(np.vstack([back["d_X_past"], back["d_X"]]), np.asarray(whole["d_X"]))
+        close(back["d_W_K"], np.asarray(whole["d_W_K"]))
+
     def test_scores_depend_on_the_distance_alone(self) -> None:
         """The point of it, in closed form: two sheets that count positions from 0 and from 5 have equal scores."""
         given = {"Q": drawn(2, 2), "K": drawn(2, 2), "V": drawn(2, 2)}

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from headwork.cli import code, doctor, looking, making, marking, opening, pages, readings, site
+from headwork.cli import code, doctor, looking, making, marking, pages, readings, site
 from headwork.errors import HeadworkError
 
 COMMANDS = (
     *(pages.sheets, pages.solve, readings.draw, readings.shapes, readings.count, readings.prove, readings.moments),
-    *(opening.open, site.site, making.new, marking.mark, marking.export, code.inspect, looking.look, code.bench),
+    *(site.open, site.site, making.new, marking.mark, marking.export, code.inspect, looking.look, code.bench),
     doctor.doctor,
 )
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headwork.errors import HeadworkError
+from headwork.cli.options import check_place
 
 
 def inspect(
@@ -13,7 +13,7 @@ def inspect(
     seconds: Annotated[float, typer.Option(min=1, help="It is stopped after so long.")] = 60.0,
     megabytes: Annotated[int, typer.Option(min=64, help="So much memory it may take.")] = 4096,
 ) -> None:
-    """What is wrong with this attention? A function, or a torch module, compared with the formula."""
+    """Say what is wrong with your attention. A function or a torch module is compared with the formula."""
     from headwork.inspecting.inspect import inspect as look
 
     found = look(target, seconds=seconds, megabytes=megabytes)
@@ -30,9 +30,6 @@ def bench(
     """Time the engine beside torch, ONNX Runtime, JAX and NumPy."""
     from headwork.engine.bench import run
 
-    for path, endings in ((json, (".json",)), (plot, (".svg", ".png", ".pdf"))):
-        if path is not None and (path.suffix.lower() not in endings or not path.parent.is_dir()):
-            raise HeadworkError(
-                f"{path} cannot be written; name a {' or '.join(endings)} file in a folder that is there"
-            )
+    check_place(json, ".json")
+    check_place(plot, ".svg", ".png", ".pdf")
     run(quick=quick, json_path=json, plot=plot)

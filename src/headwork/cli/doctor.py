@@ -8,7 +8,7 @@ from headwork.extras import EXTRAS, how_to_install
 
 
 def doctor() -> None:
-    """Say what headwork runs on here: kernel, CPU, threads, packages found, and what each missing one would add."""
+    """Say what headwork runs on here, and what is missing. It names what each missing package would add."""
     from headwork.cli.terminal import show, width
     from headwork.render.blocks import Paragraph, Table, Title
     from headwork.render.text import pieces

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from headwork.cli.options import check_place
 from headwork.errors import HeadworkError
 
 
@@ -18,10 +19,9 @@ def look(
     head: Annotated[int | None, typer.Option(min=0, help="For --sheet: which head of the layer, from 0.")] = None,
     sheet: Annotated[Path | None, typer.Option(help="Also a .toml sheet of one head, to work by hand.")] = None,
 ) -> None:
-    """The heads of a transformers model on a text: maps, strongest pairs, a score taken apart."""
-    for path, ending in ((output, ".html"), (sheet, ".toml")):
-        if path is not None and (path.suffix.lower() != ending or not path.parent.is_dir()):
-            raise HeadworkError(f"{path} cannot be written; name a {ending} file in a folder that is there")
+    """Show the heads of a transformers model on a text. The page has maps, strongest pairs, scores taken apart."""
+    check_place(output, ".html")
+    check_place(sheet, ".toml")
     if output is None and sheet is None:
         raise HeadworkError("nothing to write: give --output heads.html, or --sheet head.toml with --layer and --head")
     if (sheet is None) != (head is None) or (sheet is not None and len(layer or ()) != 1):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headwork.cli.options import refuse
+from headwork.cli.terminal import with_progress
 from headwork.errors import HeadworkError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from headwork.render.blocks import Block
     from headwork.working import Working
 
-T = TypeVar("T")
 MANY = 5  # sheets from which a progress bar is worth its line
 
 
@@ -41,7 +40,7 @@ def new(
         bool, typer.Option("--anyway", help="Also where the sizes leave mistakes that cannot be told apart.")
     ] = False,
 ) -> None:
-    """Draw new sheets: different numbers, the same difficulty, every mistake told from every other."""
+    """Draw new sheets: different numbers, the same difficulty. Every mistake is told from every other."""
     from headwork.formulas import formula_named
     from headwork.mistakes.make import Plan, alike_on
 
@@ -69,7 +68,7 @@ def _sheets(plan: Plan, seed: int, count: int, anyway: bool, output: Path) -> st
     from headwork.sheets.save import sheet_toml
 
     width = len(str(count))
-    for number in _with_progress(range(1, count + 1), count):
+    for number in with_progress(range(1, count + 1), "drawing", count, MANY):
         sheet = new_sheet(plan, seed, number, anyway=anyway)
         (output / f"sheet-{number:0{width}d}.toml").write_text(sheet_toml(sheet), "utf-8")
     return f"{count} sheet{'s' if count > 1 else ''}"
@@ -88,7 +87,7 @@ def _class(plan: Plan, seed: int, roster: Path, points: str, anyway: bool, outpu
 
     def worked() -> Iterator[Working]:
         sheets = own_sheets(students, plan, seed, read_points(points), anyway)
-        for student, sheet in _with_progress(sheets, len(students)):
+        for student, sheet in with_progress(sheets, "drawing", len(students), MANY):
             (output / f"{student.id}.toml").write_text(sheet_toml(sheet), "utf-8")
             working = solve(sheet)
             (output / "papers" / f"{student.id}.html").write_text(rendered(blank(working), ".html"), "utf-8")
@@ -110,13 +109,3 @@ def _key(workings: Iterable[Working]) -> Iterator[Block]:
     yield Title("Key")
     for working in workings:
         yield from page(answers_only(working))
-
-
-def _with_progress(items: Iterable[T], number: int) -> Iterable[T]:
-    """A bar on standard error, where that is a terminal and there are many."""
-    if number < MANY or not sys.stderr.isatty():
-        return items
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(items, "drawing", total=number, console=Console(stderr=True), transient=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headwork.cli.options import check_format, given, refuse
-from headwork.cli.terminal import write
+from headwork.cli.terminal import with_progress, write
 from headwork.errors import HeadworkError
 from headwork.marking.graders import GRADERS
 
@@ -57,7 +56,7 @@ def mark(
         int | None, typer.Option(min=1, max=256, help="Processes that mark; all cores for many students.")
     ] = None,
 ) -> None:
-    """Mark answers: right, right from there on, or wrong, and what they are consistent with."""
+    """Mark answers and name the mistakes. What follows from an earlier mistake is right from there on."""
     _refuse(context)
     chosen = _chosen_page(format, output) if since or pages else "text" if template else _chosen(format, output)
     if template:
@@ -76,7 +75,7 @@ def mark(
     marker = ClassMarker(sheets)
     first = marker.first.sheet
     number = sum(map(_how_many, answers))
-    students = _with_progress(_students(answers, first), number)
+    students = with_progress(_students(answers, first), "marking", number, MANY)
     jobs = jobs or (cores() if number >= WORTH_IT else 1)
     marks = marked(marker, students, jobs, with_working=chosen in PAGES)
     if since is not None:
@@ -179,17 +178,6 @@ def _gradescope(marks: Iterator[Marks]) -> Iterator[str]:
     yield gradescope_json(first, perf_counter() - start)
 
 
-def _with_progress(students: Iterator[Answers], number: int) -> Iterator[Answers]:
-    """A bar on standard error, where that is a terminal and there are many."""
-    if number < MANY or not sys.stderr.isatty():
-        yield from students
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(students, "marking", total=number, console=Console(stderr=True), transient=True)
-
-
 def _how_many(path: Path) -> int:
     """About how many students a file or a folder holds."""
     if path.is_dir():
@@ -205,7 +193,7 @@ def export(
     to: Annotated[str, typer.Option(help=f"{', '.join(GRADERS)}.")],
     output: Annotated[Path | None, typer.Option(help="The package; named after the sheet unless given.")] = None,
 ) -> None:
-    """Make the package that a grader or a learning platform takes: it marks as `headwork mark` does."""
+    """Make the package that a grader or a platform takes. It marks as `headwork mark` does."""
     from headwork.marking.graders import export as make
 
     typer.echo(f"{make(sheet, to, output)}: what to do with it is in docs/how-to/graders.md, under {to}")

@@ -65,6 +65,12 @@ def refuse_beside_sheet(context: typer.Context, *allowed: str) -> None:
     )
 
 
+def check_place(path: Path | None, *endings: str) -> None:
+    """Whether a file has one of these endings and a folder to be written to, before anything takes long."""
+    if path is not None and (path.suffix.lower() not in endings or not path.parent.is_dir()):
+        raise HeadworkError(f"{path} cannot be written; name a {' or '.join(endings)} file in a folder that is there")
+
+
 def check_format(format: str, output: Path | None, endings: Mapping[str, str]) -> None:
     """Whether there is such a format, and the file is not named as another: that deceives whoever opens it."""
     if format not in endings:

@@ -20,7 +20,7 @@ def draw(
     theme: Annotated[str, typer.Option(help="light or dark.")] = "light",
     **sizes: Any,
 ) -> None:
-    """Draw the block: boxes are operations, arrows are matrices with their shapes."""
+    """Draw the block as a picture. Boxes are operations, arrows are matrices with their shapes."""
     if sheet is not None:
         from headwork.render.pictures import asked_picture, save_diagram
         from headwork.solving import solve
@@ -89,34 +89,27 @@ def prove(
     if sheet is not None:
         _show_sheet(context, "prove", "entries", own_parts=True)
         return
-    from headwork.claims import (
-        blocks_in_names,
-        blockwise_claim,
-        entry_claim,
-        in_names,
-        prove_softmax_gradient,
-        row_claim,
-        shift_claim,
-    )
+    from headwork import claims
     from headwork.proofs import prove as compare
 
-    claims = {"entry": entry_claim, "row": row_claim, "shift": shift_claim, "blockwise": blockwise_claim}
-    if claim in (*claims, "gradient"):
+    pairs = {"entry": claims.entry_claim, "row": claims.row_claim}
+    pairs |= {"shift": claims.shift_claim, "blockwise": claims.blockwise_claim}
+    if claim in (*pairs, "gradient"):
         options.refuse(context, ["left", "right", "heads"], f"--claim {claim} is about one step; leave it out")
         if claim in ("shift", "gradient"):
             options.refuse(context, ["d_model"], "a softmax has as many columns as there are tokens; leave it out")
     if claim == "gradient":
-        proof = prove_softmax_gradient(1, tokens)
-    elif claim in claims:
-        proof = compare(*claims[claim](tokens, tokens, d_model or 2))
+        proof = claims.prove_softmax_gradient(1, tokens)
+    elif claim in pairs:
+        proof = compare(*pairs[claim](tokens, tokens, d_model or 2))
     elif claim == "blocks":
         proof = compare(left, right, heads=heads, tokens=tokens, d_model=d_model)
     else:
-        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, {', '.join(claims)} or gradient")
+        raise HeadworkError(f"there is no claim '{claim}'; choose blocks, {', '.join(pairs)} or gradient")
     if not entries and claim != "blocks":
-        proof = in_names(proof, {"entry": "scores[i,j]", "row": "head_output[i]"}.get(claim, claim))
+        proof = claims.in_names(proof, {"entry": "scores[i,j]", "row": "head_output[i]"}.get(claim, claim))
     elif not entries and {left, right} == {"multi_head", "multi_head_blocks"}:
-        proof = blocks_in_names(proof)
+        proof = claims.blocks_in_names(proof)
     typer.echo(str(proof))
     if not proof:
         raise typer.Exit(1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from headwork.render.text import Passage
+
+T = TypeVar("T")
 
 
 def show_lines(*lines: Any) -> None:
@@ -90,3 +92,14 @@ class patience:
             self.timer.cancel()
             if self.status is not None:
                 self.status.stop()
+
+
+def with_progress(items: Iterable[T], what: str, number: int, many: int) -> Iterator[T]:
+    """A bar on standard error, where that is a terminal and there are many."""
+    if number < many or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, what, total=number, console=Console(stderr=True), transient=True)

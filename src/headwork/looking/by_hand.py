@@ -34,11 +34,7 @@ def small_sheet(captured: Captured, layer: int, head: int) -> Sheet:
         title=f"Layer {layer}, head {head}",
         formula="scaled_dot_product",
         text=text,
-        given={
-            ("Q", None): _tenths(q[:, wide]),
-            ("K", None): _tenths(k[:, wide]),
-            ("V", None): _tenths(v[:, values]),
-        },
+        given={("Q", None): _tenths(q[:, wide]), ("K", None): _tenths(k[:, wide]), ("V", None): _tenths(v[:, values])},
         parts=(
             Part("a", text="Find the scores.", find=("scores",)),
             Part("b", text="Find the weights.", find=("weights",)),

@@ -9,30 +9,15 @@ always a `Fraction` or a `Surd`, and rounding at rising precision always comes t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import count
 from typing import Any
 
+from headwork.numbers import expsum
 from headwork.numbers.constant import constant
 from headwork.numbers.enclosure import Encloser, Interval, largest, sign
-from headwork.numbers.expsum import (
-    ONE,
-    UNIT,
-    ZERO,
-    Denominator,
-    ExpSum,
-    Fractions,
-    accumulate,
-    cancelled,
-    enclose_fractions,
-    expanded,
-    one_factor,
-    over_one,
-    product,
-    ratio,
-    times,
-)
+from headwork.numbers.expsum import ONE, UNIT, ZERO, Denominator, ExpSum, Fractions
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real, Surd
 
@@ -62,12 +47,12 @@ class Closed:
             return NotImplemented
         if not isinstance(other, Closed):  # the sum is no plain number either
             unit = dict(self.parts.get(UNIT, {}))
-            accumulate(unit, [(ZERO, ZERO + other)])  # an int becomes a Fraction
+            expsum.accumulate(unit, [(ZERO, ZERO + other)])  # an int becomes a Fraction
             others = {D: N for D, N in self.parts.items() if D != UNIT}
             return Closed({**others, UNIT: unit} if unit else others)
         total = {below: dict(above) for below, above in self.parts.items()}
         for below, above in other.parts.items():
-            accumulate(total.setdefault(below, {}), above.items())
+            expsum.accumulate(total.setdefault(below, {}), above.items())
         return _simplest(total)
 
     def __mul__(self, other: Exact | int) -> Exact:
@@ -80,7 +65,7 @@ class Closed:
         total: dict[Denominator, dict[Real, Real]] = {}
         for D1, N1 in self.parts.items():
             for D2, N2 in other.parts.items():
-                accumulate(total.setdefault(times(D1, D2), {}), product(N1, N2).items())
+                expsum.accumulate(total.setdefault(expsum.times(D1, D2), {}), expsum.product(N1, N2).items())
         return _simplest(total)
 
     def __truediv__(self, other: Fraction | Surd | int) -> Exact:
@@ -111,10 +96,10 @@ class Closed:
     def enclosers(self) -> Iterator[Encloser]:
         """As it stands; without what cancels; over one denominator, which needs no more bits than its size asks for."""
         yield self.enclosed
-        sharper = self._sharper = self._sharper or Closed(cancelled(self.parts))
+        sharper = self._sharper = self._sharper or Closed(expsum.cancelled(self.parts))
         for _ in range(3):
             yield sharper.enclosed
-        if self._together is None and (together := over_one(self.parts, MOST_PRODUCTS)):
+        if self._together is None and (together := expsum.over_one(self.parts, MOST_PRODUCTS)):
             self._together = Closed(together)
         for _ in count() if self._together else range(4):
             yield (self._together or sharper).enclosed
@@ -122,7 +107,7 @@ class Closed:
     def enclosed(self, iv: Any) -> Interval:
         """An interval around it, as it stands."""
         if iv.prec not in self._intervals:
-            self._intervals[iv.prec] = enclose_fractions(self.parts, iv)
+            self._intervals[iv.prec] = expsum.enclose_fractions(self.parts, iv)
         return self._intervals[iv.prec]
 
     def quick(self) -> tuple[float, float]:
@@ -152,8 +137,8 @@ def softmax(exponents: Sequence[Real | None]) -> list[Exact]:
     top = largest(visible)
     shifted = [None if s is None else s - top for s in exponents]
     below: dict[Real, Real] = {}
-    accumulate(below, ((s, ONE) for s in shifted if s is not None))
-    denominator = one_factor(below)
+    expsum.accumulate(below, ((s, ONE) for s in shifted if s is not None))
+    denominator = expsum.one_factor(below)
     return [ZERO if s is None else _simplest({denominator: {s: ONE}}) for s in shifted]
 
 
@@ -172,7 +157,7 @@ def quotient(above: Exact, below: Exact) -> Exact | None:
     """
     if not isinstance(below, Closed):
         return above / below
-    together = over_one(below.parts, MOST_PRODUCTS)
+    together = expsum.over_one(below.parts, MOST_PRODUCTS)
     if together is None:
         return None
     ((under, divisor),) = together.items()
@@ -186,16 +171,10 @@ def quotient(above: Exact, below: Exact) -> Exact | None:
     result: dict[Denominator, dict[Real, Real]] = {}
     for D, N in parts.items():
         kept = frozenset((Counter(dict(D)) - powers).items())  # what both have cancels
-        missing = expanded(frozenset((powers - Counter(dict(D))).items()))
-        numerator = product(N, {s - top: c * turned for s, c in missing.items()})
-        accumulate(result.setdefault(times(kept, one_factor(shifted)), {}), numerator.items())
+        missing = expsum.expanded(frozenset((powers - Counter(dict(D))).items()))
+        numerator = expsum.product(N, {s - top: c * turned for s, c in missing.items()})
+        expsum.accumulate(result.setdefault(expsum.times(kept, expsum.one_factor(shifted)), {}), numerator.items())
     return _simplest(result)
-
-
-def total(numbers: Iterable[Exact]) -> Exact:
-    """Their sum, gathered in one place."""
-    each = list(numbers)
-    return dot(each, [ONE] * len(each))
 
 
 def dot(row: Sequence[Exact], column: Sequence[Exact]) -> Exact:
@@ -221,7 +200,8 @@ def dot(row: Sequence[Exact], column: Sequence[Exact]) -> Exact:
 
 def _gather(total: dict[Denominator, dict[Real, Real]], number: Closed, factor: Real) -> None:
     for below, above in number.parts.items():
-        accumulate(total.setdefault(below, {}), ((s, factor if c is ONE else c * factor) for s, c in above.items()))
+        terms = ((s, factor if c is ONE else c * factor) for s, c in above.items())
+        expsum.accumulate(total.setdefault(below, {}), terms)
 
 
 def _simplest(parts: Fractions) -> Exact:
@@ -229,7 +209,7 @@ def _simplest(parts: Fractions) -> Exact:
     kept: dict[Denominator, ExpSum] = {}
     plain: Real = ZERO
     for below, above in parts.items():
-        multiple = ratio(above, below)
+        multiple = expsum.ratio(above, below)
         if multiple is None:
             kept[below] = above
         else:
@@ -240,6 +220,6 @@ def _simplest(parts: Fractions) -> Exact:
         return plain
     if plain:
         unit = dict(kept.get(UNIT, {}))
-        accumulate(unit, [(ZERO, plain)])
+        expsum.accumulate(unit, [(ZERO, plain)])
         kept[UNIT] = unit
     return Closed(kept)

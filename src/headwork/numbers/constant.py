@@ -11,20 +11,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 
+from headwork.numbers import expsum
 from headwork.numbers.enclosure import enclose, near, precision, sign
-from headwork.numbers.expsum import (
-    ZERO,
-    Denominator,
-    Factor,
-    Fractions,
-    apart,
-    bits,
-    enclose_fractions,
-    expanded,
-    over_one,
-    ratio,
-    stretched,
-)
+from headwork.numbers.expsum import ZERO, Denominator, Factor, Fractions
 from headwork.numbers.quick import quick_fractions
 from headwork.numbers.surd import Real
 
@@ -42,7 +31,7 @@ def constant(fractions: Fractions) -> Real | None:
             return None
     if any(_surely_moves(fractions, precise) for precise in PRECISIONS):
         return None
-    pieces = apart(fractions)
+    pieces = expsum.apart(fractions)
     if len(pieces) > 1 and (known := _constants(pieces)) is not None:
         return known
     return _over_one(fractions)
@@ -60,11 +49,11 @@ def _constants(pieces: Iterable[Fractions]) -> Real | None:
 
 
 def _over_one(fractions: Fractions) -> Real | None:
-    together = over_one(fractions, MOST_PRODUCTS)
+    together = expsum.over_one(fractions, MOST_PRODUCTS)
     if together is None:
         return None
     ((below, above),) = together.items()
-    return ratio(above, below)
+    return expsum.ratio(above, below)
 
 
 def _moves(fractions: Fractions) -> bool:
@@ -94,10 +83,11 @@ def _surely_moves(fractions: Fractions, precise: int) -> bool:
     """Whether intervals of so many bits see the sum change, from t = 0 to where no exponent is larger than about 1."""
     from mpmath import iv
 
-    longest = max(bits(s) for below, above in fractions.items() for s in chain(above, *map(dict, _sums(below))))
+    longest = max(expsum.bits(s) for below, above in fractions.items() for s in chain(above, *map(dict, _sums(below))))
     level = _exactly(fractions, far=False)
     with precision(iv, precise):
-        difference = enclose_fractions(stretched(fractions, Fraction(1, 1 << longest)), iv) - enclose(level, iv)
+        near_level = expsum.enclose_fractions(expsum.stretched(fractions, Fraction(1, 1 << longest)), iv)
+        difference = near_level - enclose(level, iv)
     return 0 not in difference
 
 
@@ -125,7 +115,7 @@ def _exactly(fractions: Fractions, far: bool) -> Real:
     total: Real = ZERO
     for below, above in fractions.items():
         upper = above.get(ZERO, ZERO) if far else sum(above.values(), ZERO)
-        terms = expanded(below)
+        terms = expsum.expanded(below)
         lower = terms[ZERO] if far else sum(terms.values(), ZERO)
         total = total + upper / lower
     return total

@@ -5,25 +5,8 @@ from fractions import Fraction
 from functools import cmp_to_key, lru_cache
 from sys import maxsize
 
+from headwork import maths as m
 from headwork.inline import inline
-from headwork.maths import (
-    Above,
-    Maths,
-    Number,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    between,
-    bracketed,
-    is_sum,
-    minus,
-    power_of_e,
-    signed_sum,
-)
-from headwork.maths import (
-    number as plain_number,
-)
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import significant
@@ -45,12 +28,12 @@ def text(number: AnyNumber) -> str:
     return inline(written(number)).replace("−", "-")
 
 
-def written(number: AnyNumber) -> Maths:
+def written(number: AnyNumber) -> m.Maths:
     """The closed form as mathematics."""
     if isinstance(number, Certain):  # which has none: its digits, and a sign that says so
-        return Row((Sign("≈"), plain_number(significant(number, FIGURES))))
+        return m.Row((m.Sign("≈"), m.number(significant(number, FIGURES))))
     if isinstance(number, Closed):
-        return signed_sum(_ratio(N, D) for D, N in _in_order(number))
+        return m.signed_sum(_ratio(N, D) for D, N in _in_order(number))
     return _real(number)
 
 
@@ -71,74 +54,75 @@ def _in_order(number: Closed) -> list[tuple[Denominator, ExpSum]]:
     return sorted(number.parts.items(), key=lambda part: part[0] != UNIT)
 
 
-def _ratio(above: Mapping[Real, Real], below: Denominator) -> Maths:
+def _ratio(above: Mapping[Real, Real], below: Denominator) -> m.Maths:
     numerator = _exponentials(above.items())
-    return numerator if below == UNIT else Ratio(numerator, _factors(below))
+    return numerator if below == UNIT else m.Ratio(numerator, _factors(below))
 
 
-def _factors(below: Denominator) -> Maths:
+def _factors(below: Denominator) -> m.Maths:
     """1 + e^(−2), or of several (1 + e^(−2))²·(1 + e^(−1))."""
     each = [(_exponentials(factor), power) for factor, power in below]
     if [power for _, power in each] == [1]:
         return each[0][0]
-    raised = [bracketed(sum_) if power == 1 else Above(bracketed(sum_), Number(str(power))) for sum_, power in each]
-    return between(sorted(raised, key=inline), "·")
+    factors = [(m.bracketed(sum_), power) for sum_, power in each]
+    raised = [factor if power == 1 else m.Above(factor, m.Number(str(power))) for factor, power in factors]
+    return m.between(sorted(raised, key=inline), "·")
 
 
-def _exponentials(terms: Iterable[tuple[Real, Real]]) -> Maths:
+def _exponentials(terms: Iterable[tuple[Real, Real]]) -> m.Maths:
     """Largest exponent first, which is how a normalised row reads: 1 + e^(−2) + …"""
-    return signed_sum(_exponential(s, c) for s, c in sorted(terms, key=cmp_to_key(_larger_first)))
+    return m.signed_sum(_exponential(s, c) for s, c in sorted(terms, key=cmp_to_key(_larger_first)))
 
 
 def _larger_first(one: tuple[Real, Real], other: tuple[Real, Real]) -> int:
     return compared(other[0], one[0])
 
 
-def _exponential(exponent: Real, coefficient: Real) -> Maths:
+def _exponential(exponent: Real, coefficient: Real) -> m.Maths:
     if not exponent:
         return _real(coefficient)
-    power = power_of_e(_real(exponent))
+    power = m.power_of_e(_real(exponent))
     if coefficient in (1, -1):
-        return power if coefficient == 1 else minus(power)
+        return power if coefficient == 1 else m.minus(power)
     factor = _real(coefficient)
-    if is_sum(factor):
-        return Row((bracketed(factor), Sign("·"), power))
-    return Row((*_items(factor), Sign("·"), power))
+    if m.is_sum(factor):
+        return m.Row((m.bracketed(factor), m.Sign("·"), power))
+    return m.Row((*_items(factor), m.Sign("·"), power))
 
 
-def _items(factor: Maths) -> tuple[Maths, ...]:
+def _items(factor: m.Maths) -> tuple[m.Maths, ...]:
     """A minus at the front stays at the front of the product."""
-    return factor.items if isinstance(factor, Row) else (factor,)
+    return factor.items if isinstance(factor, m.Row) else (factor,)
 
 
 @lru_cache(maxsize=1024)  # the same few exponents and coefficients stand in every entry of a row
-def _real(number: Real) -> Maths:
+def _real(number: Real) -> m.Maths:
     if isinstance(number, Surd):
-        return signed_sum(_root(r, c) for r, c in sorted(number.terms.items()))
+        return m.signed_sum(_root(r, c) for r, c in sorted(number.terms.items()))
     return _fraction(number)
 
 
-def _root(radicand: int, coefficient: Fraction) -> Maths:
+def _root(radicand: int, coefficient: Fraction) -> m.Maths:
     if radicand == 1:
         return _fraction(coefficient)
     size = abs(coefficient)
-    above = RootOf(_integer(radicand))
-    over = above if size.numerator == 1 else Row((_integer(size.numerator), above))
-    root: Maths = over if size.denominator == 1 else Ratio(over, _integer(size.denominator))
-    return root if coefficient > 0 else minus(root)
+    above = m.RootOf(_integer(radicand))
+    over = above if size.numerator == 1 else m.Row((_integer(size.numerator), above))
+    root: m.Maths = over if size.denominator == 1 else m.Ratio(over, _integer(size.denominator))
+    return root if coefficient > 0 else m.minus(root)
 
 
-def _fraction(number: Fraction) -> Maths:
+def _fraction(number: Fraction) -> m.Maths:
     size = abs(number)
     over, under = _integer(size.numerator), size.denominator
-    fraction = over if under == 1 else Ratio(over, _integer(under))
-    return fraction if number >= 0 else minus(fraction)
+    fraction = over if under == 1 else m.Ratio(over, _integer(under))
+    return fraction if number >= 0 else m.minus(fraction)
 
 
-def _integer(number: int) -> Number:
+def _integer(number: int) -> m.Number:
     """In pieces of 4,000 digits: Python writes no more than 4,300 at once."""
     pieces = []
     while number >= LONGEST:
         number, rest = divmod(number, LONGEST)
         pieces.append(f"{rest:04000d}")
-    return Number("".join([str(number), *reversed(pieces)]))
+    return m.Number("".join([str(number), *reversed(pieces)]))

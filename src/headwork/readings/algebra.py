@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwork import maths as m
-from headwork.inline import inline
 from headwork.notation import Name
 from headwork.numbers.surd import Real, Surd
 
@@ -53,10 +52,6 @@ def algebra(expression: Expr | int) -> m.Maths:
     if not expression.is_Symbol:
         raise TypeError(f"{expression} is neither a number, a symbol, a sum, a product nor a power")
     return Name.read(expression.name).maths
-
-
-def algebra_text(expression: Expr | int) -> str:
-    return inline(algebra(expression))
 
 
 def as_sympy(number: Real | int) -> Any:

@@ -119,10 +119,6 @@ def total(last: Last, each: Mapping[Step, Count]) -> Count:
     return sum((count.times(times[step]) for step, count in each.items()), Count())
 
 
-def _nothing(step: Step, convention: Convention, *shapes: ops.Shape) -> Count:
-    return Count()
-
-
 def _matmul(step: Step, convention: Convention, out: ops.Shape, left: ops.Shape, right: ops.Shape) -> Count:
     entries, inner = prod(out), left[-1]
     return Count(multiplications=entries * inner, additions=entries * (inner if convention.first_term else inner - 1))
@@ -147,29 +143,19 @@ def _softmax(step: Step, convention: Convention, out: ops.Shape, scores: ops.Sha
 
 
 LOOKING = (ops.Given, ops.Constant, ops.Transpose, ops.Split, ops.Rows)  # nothing is read or written
+MOVING = (*LOOKING, ops.Join, ops.Stack, ops.Maxima, ops.Relu)  # nothing is worked out, or only compared
 COUNTS: Mapping[type[ops.Op], Callable[..., Count]] = {
-    ops.Given: _nothing,
+    **dict.fromkeys(MOVING, lambda step, convention, *shapes: Count()),
     ops.MatMul: _matmul,
-    ops.Transpose: _nothing,
-    ops.Divide: lambda step, convention, out, scores: Count(divisions=prod(out)),
-    ops.Add: _add,
+    **dict.fromkeys((ops.Divide, ops.DivideBy), lambda step, convention, out, *shapes: Count(divisions=prod(out))),
+    **dict.fromkeys((ops.Add, ops.Subtract), _add),
     ops.Softmax: _softmax,
-    ops.Split: _nothing,
-    ops.Join: _nothing,
-    ops.Constant: _nothing,
     ops.Multiply: lambda step, convention, out, left, right: Count(multiplications=prod(out)),
-    ops.Subtract: _add,
-    ops.DivideBy: lambda step, convention, out, left, right: Count(divisions=prod(out)),
-    ops.Exp: lambda step, convention, out, matrix: Count(exponentials=prod(out)),
+    **dict.fromkeys((ops.Exp, ops.SquareRoot), lambda step, convention, out, matrix: Count(exponentials=prod(out))),
     ops.Sums: _sums,
-    ops.Maxima: _nothing,
-    ops.Rows: _nothing,
-    ops.Stack: _nothing,
     ops.Rotate: lambda step, convention, out, *shapes: Count(multiplications=2 * prod(out), additions=prod(out)),
     ops.Softcap: lambda step, convention, out, scores: Count(
         multiplications=prod(out), divisions=prod(out), exponentials=prod(out)
     ),
     ops.Means: lambda step, convention, out, matrix: _sums(step, convention, out, matrix) + Count(divisions=prod(out)),
-    ops.SquareRoot: lambda step, convention, out, matrix: Count(exponentials=prod(out)),
-    ops.Relu: _nothing,
 }

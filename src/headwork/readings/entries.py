@@ -51,8 +51,9 @@ def _matmul(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> C
     return terms, tuple(place for k in inner for place in ((0, row, k), (1, k, column)))
 
 
-def _divide(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
-    assert isinstance(step.op, ops.Divide)
+def _with_a_number(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
+    """What it is divided by, or capped by."""
+    assert isinstance(step.op, ops.Divide | ops.Softcap)
     return ((scores[row][column], divisor(step.op.by)),), ((0, row, column),)
 
 
@@ -64,17 +65,13 @@ def _by_entry(step: Step, row: int, column: int, *matrices: Matrix) -> CameFrom:
 
 def _sums(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
     assert isinstance(step.op, ops.Sums)
-    along_row = step.op.axis == -1
-    places = [(0, row, j) for j in range(len(matrix[0]))] if along_row else [(0, i, column) for i in range(len(matrix))]
-    return tuple((matrix[i][j],) for _, i, j in places), tuple(places)
+    if step.op.axis == -1:
+        return _along_the_row(step, row, column, matrix)
+    return tuple((line[column],) for line in matrix), tuple((0, i, column) for i in range(len(matrix)))
 
 
-def _along_the_row(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
-    places = tuple((0, row, j) for j in range(len(matrix[0])))
-    return tuple((matrix[row][j],) for _, _, j in places), places
-
-
-def _maxima(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
+def _along_the_row(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
+    """All of a row, in one matrix or in several side by side."""
     places = tuple((number, row, j) for number, part in enumerate(parts) for j in range(len(part[0])))
     return tuple((parts[number][i][j],) for number, i, j in places), places
 
@@ -125,37 +122,26 @@ def _rotate(step: Step, row: int, column: int, matrix: Matrix, cos: Matrix, sin:
     return terms, tuple(places)
 
 
-def _softcap(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
-    assert isinstance(step.op, ops.Softcap)
-    return ((scores[row][column], step.op.by),), ((0, row, column),)
-
-
 def _moved(matrix: Matrix, place: Place) -> CameFrom:
     _, row, column = place
     return ((matrix[row][column],),), (place,)
 
 
 ENTRIES: Mapping[type[ops.Op], Callable[..., CameFrom]] = {
-    ops.Given: lambda step, row, column: ((), ()),
+    **dict.fromkeys((ops.Given, ops.Constant), lambda step, row, column: ((), ())),
     ops.MatMul: _matmul,
     ops.Transpose: lambda step, row, column, matrix: _moved(matrix, (0, column, row)),
-    ops.Divide: _divide,
-    ops.Add: _by_entry,
+    ops.Divide: _with_a_number,
+    **dict.fromkeys((ops.Add, ops.Multiply, ops.Subtract, ops.DivideBy), _by_entry),
     ops.Softmax: _softmax,
     ops.Split: _split,
     ops.Join: _join,
-    ops.Constant: lambda step, row, column: ((), ()),
-    ops.Multiply: _by_entry,
-    ops.Subtract: _by_entry,
-    ops.DivideBy: _by_entry,
-    ops.Exp: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
+    **dict.fromkeys((ops.Exp, ops.SquareRoot, ops.Relu), lambda step, i, j, matrix: _moved(matrix, (0, i, j))),
     ops.Sums: _sums,
-    ops.Maxima: _maxima,
+    ops.Maxima: _along_the_row,
     ops.Rows: lambda step, row, column, matrix: _moved(matrix, (0, step.op.start + row, column)),
     ops.Stack: _stack,
     ops.Rotate: _rotate,
-    ops.Softcap: _softcap,
+    ops.Softcap: _with_a_number,
     ops.Means: _along_the_row,
-    ops.SquareRoot: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
-    ops.Relu: lambda step, row, column, matrix: _moved(matrix, (0, row, column)),
 }

@@ -110,7 +110,8 @@ def _softcap(step: Step, scores: Matrix) -> Matrix:
     return tuple(tuple(-cap if isinstance(s, Hidden) else tangent(s * share) * cap for s in row) for row in scores)
 
 
-def _largest(row: Sequence[Entry]) -> Entry:
+def largest_seen(row: Sequence[Entry]) -> Entry:
+    """−∞ where all of them are hidden."""
     visible = [x for x in row if not isinstance(x, Hidden)]
     return largest(visible) if visible else HIDDEN
 
@@ -139,7 +140,7 @@ EXACT: Rules[Matrix] = {
     ops.DivideBy: _divide_by,
     ops.Exp: _exp,
     ops.Sums: lambda step, matrix: sums(lambda line: total(_number(step, x) for x in line), step.op.axis, matrix),
-    ops.Maxima: lambda step, *parts: maxima(_largest, *parts),
+    ops.Maxima: lambda step, *parts: maxima(largest_seen, *parts),
     ops.Softcap: _softcap,
     ops.Means: lambda step, matrix: sums(lambda row: _mean(step, row), -1, matrix),
     ops.SquareRoot: lambda step, matrix: tuple(tuple(square_root(_number(step, x)) for x in row) for row in matrix),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import partial, reduce
 from math import copysign, exp, inf, isfinite, isnan, nan, sqrt, tanh
 from operator import add, mul
@@ -18,6 +19,7 @@ from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, 
 Floats = Sequence[Sequence[float]]
 CLOSE = 2.0**-40  # of a number
 FAINT = 2.0**-200  # about 1e-60: what is nearer to 0 is not worked out further
+EXACT = 2**53  # whole numbers up to it are float64
 LARGEST_EXPONENT = 709.0  # beyond it e^s is no float64
 
 
@@ -33,6 +35,8 @@ def to_floats(matrix: Matrix) -> Floats:
 
 def _near(number: AnyNumber) -> float:
     """Intervals only where float64 by itself is in doubt: they take a thousand times as long."""
+    if type(number) is Fraction and number.denominator == 1 and abs(number.numerator) <= EXACT:
+        return float(number.numerator)
     if isinstance(number, Closed | Certain):
         try:
             value, error = number.quick()

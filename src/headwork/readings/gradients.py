@@ -12,51 +12,28 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Step, in_order
 from headwork.notation import PLAIN
-from headwork.ops import (
-    Add,
-    Constant,
-    Divide,
-    DivideBy,
-    Exp,
-    Given,
-    Join,
-    MatMul,
-    Maxima,
-    Means,
-    Multiply,
-    Op,
-    Relu,
-    Rotate,
-    Rows,
-    Shape,
-    Softcap,
-    Softmax,
-    Split,
-    SquareRoot,
-    Stack,
-    Subtract,
-    Sums,
-    Transpose,
-)
 from headwork.readings.gathering import Passed, added, gathered
 from headwork.readings.shapes import shapes
 
 MINUS_ONE = Fraction(-1)
 
 
-def gradients(last: Step, *, of: Collection[Step], seed: Step) -> dict[Step, Step]:
+def gradients(last: Step, *, of: Collection[Step], seed: Step, shifts: Collection[Step] = ()) -> dict[Step, Step]:
     """For every step between some inputs and the last one the step that is its gradient, the last one's first.
 
     `of` are the steps that gradients are wanted of, `seed` is ∂L/∂last. What `of` does not lead to has none.
+    `shifts` are steps that the last one does not depend on, though it is worked with them, as a softmax is with its
+    row's maximum: all that they would pass back adds up to 0, so they pass nothing.
     """
     shape = shapes(last)
     order = in_order(last)
     leading = set(of)
     for step in order:
-        if leading.intersection(step.inputs):
+        if step not in shifts and leading.intersection(step.inputs):
             leading.add(step)
     if last not in leading:
         raise HeadworkError(f"{PLAIN.of(last)} rests on none of the steps that gradients are asked of")
@@ -83,10 +60,10 @@ class Turned:
         self.made: dict[Step, Step] = {}
 
     def __call__(self, step: Step) -> Step:
-        if isinstance(step.op, Transpose):
+        if isinstance(step.op, ops.Transpose):
             return step.inputs[0]
         if step not in self.made:
-            self.made[step] = Step(Transpose(), (step,), f"{step.role}_transposed", step.head)
+            self.made[step] = Step(ops.Transpose(), (step,), f"{step.role}_transposed", step.head)
         return self.made[step]
 
 
@@ -96,15 +73,20 @@ class Back:
 
     step: Step
     d: Step
-    shape: Mapping[Step, Shape]
+    shape: Mapping[Step, ops.Shape]
     turned: Turned
 
-    def to(self, position: int, op: Op | None, *inputs: Step) -> Passed:
+    def to(self, position: int, op: ops.Op | None, *inputs: Step) -> Passed:
         return Passed(self.step.inputs[position], self.step, op, inputs)
 
-    def made(self, role: str, op: Op, *inputs: Step) -> Step:
+    def made(self, role: str, op: ops.Op, *inputs: Step) -> Step:
         """A step on the way, with a name of its own."""
         return Step(op, inputs, role, self.step.head)
+
+    def ones(self) -> Step:
+        """As many as there are entries in what goes in."""
+        shape = self.shape[self.step.inputs[0]]
+        return self.made(f"ones_{self.step.role}", ops.Constant(shape, Fraction(1)))
 
     def narrowed(self, position: int, full: Step) -> Passed:
         """To an input that was spread over rows or columns: the sum of all that it met."""
@@ -113,35 +95,28 @@ class Back:
         if not axes:
             return self.to(position, None, full)
         for axis in axes[:-1]:
-            full = self.made(f"{full.role}_sums", Sums(axis), full)
-        return self.to(position, Sums(axes[-1]), full)
+            full = self.made(f"{full.role}_sums", ops.Sums(axis), full)
+        return self.to(position, ops.Sums(axes[-1]), full)
 
 
 # The rules: what a step passes back to its inputs.
 
 
-def _nothing(back: Back) -> Iterable[Passed]:
-    return ()
-
-
 def _matmul(back: Back) -> Iterator[Passed]:
     """d_A = d·Bᵀ and d_B = Aᵀ·d. To what stands transposed in the product directly: of Q·Kᵀ d_K is dᵀ·Q."""
     (A, B), d, turned = back.step.inputs, back.d, back.turned
-    if isinstance(A.op, Transpose):
-        yield Passed(A.inputs[0], back.step, MatMul(), (B, turned(d)))
+    if isinstance(A.op, ops.Transpose):
+        yield Passed(A.inputs[0], back.step, ops.MatMul(), (B, turned(d)))
     else:
-        yield back.to(0, MatMul(), d, turned(B))
-    if isinstance(B.op, Transpose):
-        yield Passed(B.inputs[0], back.step, MatMul(), (turned(d), A))
+        yield back.to(0, ops.MatMul(), d, turned(B))
+    if isinstance(B.op, ops.Transpose):
+        yield Passed(B.inputs[0], back.step, ops.MatMul(), (turned(d), A))
     else:
-        yield back.to(1, MatMul(), turned(A), d)
+        yield back.to(1, ops.MatMul(), turned(A), d)
 
 
-def _transpose(back: Back) -> Iterator[Passed]:
-    yield back.to(0, Transpose(), back.d)
-
-
-def _divide(back: Back) -> Iterator[Passed]:
+def _once_more(back: Back) -> Iterator[Passed]:
+    """The gradient of a transpose is transposed, that of a quotient divided by the same."""
     yield back.to(0, back.step.op, back.d)
 
 
@@ -152,16 +127,16 @@ def _add(back: Back) -> Iterator[Passed]:
 
 def _softmax(back: Back) -> Iterator[Passed]:
     """P∘(d_P − D), D the sum of P∘d_P over all that shared a row."""
-    assert isinstance(back.step.op, Softmax)
-    weighted = back.made("weighted", Multiply(), back.step, back.d)
+    assert isinstance(back.step.op, ops.Softmax)
+    weighted = back.made("weighted", ops.Multiply(), back.step, back.d)
     axis = back.step.op.axis
     if axis is None:
-        by_row = back.made("row_terms", Sums(), weighted)
-        term = back.made("row_term", Sums(-2), by_row)
+        by_row = back.made("row_terms", ops.Sums(), weighted)
+        term = back.made("row_term", ops.Sums(-2), by_row)
     else:
-        term = back.made("row_term", Sums(axis), weighted)
-    centred = back.made("centred", Subtract(), back.d, term)
-    yield back.to(0, Multiply(), back.step, centred)
+        term = back.made("row_term", ops.Sums(axis), weighted)
+    centred = back.made("centred", ops.Subtract(), back.d, term)
+    yield back.to(0, ops.Multiply(), back.step, centred)
 
 
 def _piece(back: Back) -> Iterator[Passed]:
@@ -170,67 +145,61 @@ def _piece(back: Back) -> Iterator[Passed]:
 
 
 def _join(back: Back) -> Iterator[Passed]:
-    assert isinstance(back.step.op, Join)
+    assert isinstance(back.step.op, ops.Join)
     widths = [back.shape[source][-1] for source in back.step.inputs]
     if any(width != widths[0] for width in widths):
         raise HeadworkError(f"the parts of {PLAIN.of(back.step)} are not of one width; its gradient cannot be split")
     of = len(widths) if back.step.op.of is None else back.step.op.of
     for part in range(len(widths)):
-        yield back.to(part, None if of == 1 else Split(part, of), back.d)
+        yield back.to(part, None if of == 1 else ops.Split(part, of), back.d)
 
 
 def _multiply(back: Back) -> Iterator[Passed]:
     left, right = back.step.inputs
-    yield back.to(0, Multiply(), back.d, right)
+    yield back.to(0, ops.Multiply(), back.d, right)
     if back.shape[right] == back.shape[left]:
-        yield back.to(1, Multiply(), back.d, left)
+        yield back.to(1, ops.Multiply(), back.d, left)
     else:
-        yield back.narrowed(1, back.made(f"d_{back.step.role}_times", Multiply(), back.d, left))
+        yield back.narrowed(1, back.made(f"d_{back.step.role}_times", ops.Multiply(), back.d, left))
 
 
 def _subtract(back: Back) -> Iterator[Passed]:
     yield back.to(0, None, back.d)
-    less = back.made(f"d_{back.step.role}_negated", Divide(MINUS_ONE), back.d)
+    less = back.made(f"d_{back.step.role}_negated", ops.Divide(MINUS_ONE), back.d)
     yield back.narrowed(1, less)
 
 
 def _divide_by(back: Back) -> Iterator[Passed]:
     """Of A/B to A d/B, and to B −d∘(A/B)/B, summed where B was spread."""
     right = back.step.inputs[1]
-    yield back.to(0, DivideBy(), back.d, right)
-    share = back.made(f"d_{back.step.role}_times", Multiply(), back.d, back.step)
-    each = back.made(f"d_{back.step.role}_shares", DivideBy(), share, right)
-    yield back.narrowed(1, back.made(f"d_{back.step.role}_negated", Divide(MINUS_ONE), each))
-
-
-def _exp(back: Back) -> Iterator[Passed]:
-    yield back.to(0, Multiply(), back.d, back.step)
+    yield back.to(0, ops.DivideBy(), back.d, right)
+    share = back.made(f"d_{back.step.role}_times", ops.Multiply(), back.d, back.step)
+    each = back.made(f"d_{back.step.role}_shares", ops.DivideBy(), share, right)
+    yield back.narrowed(1, back.made(f"d_{back.step.role}_negated", ops.Divide(MINUS_ONE), each))
 
 
 def _sums(back: Back) -> Iterator[Passed]:
     """One number for a row is what every entry of the row gets."""
-    ones = Step(Constant(back.shape[back.step.inputs[0]], Fraction(1)), (), f"ones_{back.step.role}", back.step.head)
-    yield back.to(0, Multiply(), ones, back.d)
+    yield back.to(0, ops.Multiply(), back.ones(), back.d)
 
 
 def _means(back: Back) -> Iterator[Passed]:
     """Every entry of a row gets its share of what the mean gets."""
-    (matrix,) = back.step.inputs
-    share = back.made(f"d_{back.step.role}_shared", Divide(Fraction(back.shape[matrix][-1])), back.d)
-    ones = Step(Constant(back.shape[matrix], Fraction(1)), (), f"ones_{back.step.role}", back.step.head)
-    yield back.to(0, Multiply(), ones, share)
+    width = back.shape[back.step.inputs[0]][-1]
+    share = back.made(f"d_{back.step.role}_shared", ops.Divide(Fraction(width)), back.d)
+    yield back.to(0, ops.Multiply(), back.ones(), share)
 
 
 def _square_root(back: Back) -> Iterator[Passed]:
     """d/(2√x)"""
-    each = back.made(f"d_{back.step.role}_shares", DivideBy(), back.d, back.step)
-    yield back.to(0, Divide(Fraction(2)), each)
+    each = back.made(f"d_{back.step.role}_shares", ops.DivideBy(), back.d, back.step)
+    yield back.to(0, ops.Divide(Fraction(2)), each)
 
 
 def _relu(back: Back) -> Iterator[Passed]:
     """d where the entry was let through, else 0: max(x, 0)/x is 1 or 0, and 0/0 is 0."""
-    gate = back.made(f"gate_{back.step.role}", DivideBy(), back.step, back.step.inputs[0])
-    yield back.to(0, Multiply(), back.d, gate)
+    gate = back.made(f"gate_{back.step.role}", ops.DivideBy(), back.step, back.step.inputs[0])
+    yield back.to(0, ops.Multiply(), back.d, gate)
 
 
 def _maxima(back: Back) -> Iterable[Passed]:
@@ -244,46 +213,46 @@ def _stack(back: Back) -> Iterator[Passed]:
     start = 0
     for position, source in enumerate(back.step.inputs):
         stop = start + back.shape[source][-2]
-        yield back.to(position, Rows(start, stop), back.d)
+        yield back.to(position, ops.Rows(start, stop), back.d)
         start = stop
 
 
 def _rotate(back: Back) -> Iterator[Passed]:
     """Turned back. The angles are known and get none."""
     op = back.step.op
-    assert isinstance(op, Rotate)
-    yield back.to(0, Rotate(op.pairs, not op.back), back.d, *back.step.inputs[1:])
+    assert isinstance(op, ops.Rotate)
+    yield back.to(0, ops.Rotate(op.pairs, not op.back), back.d, *back.step.inputs[1:])
 
 
 def _softcap(back: Back) -> Iterator[Passed]:
     """Of c·tanh(s/c) d∘(1 − tanh²): d less what is lost where the cap is near."""
-    assert isinstance(back.step.op, Softcap)
-    tanh = back.made("tanh", Divide(back.step.op.by), back.step)
-    squared = back.made("tanh_squared", Multiply(), tanh, tanh)
-    yield back.to(0, Subtract(), back.d, back.made("lost", Multiply(), back.d, squared))
+    assert isinstance(back.step.op, ops.Softcap)
+    tanh = back.made("tanh", ops.Divide(back.step.op.by), back.step)
+    squared = back.made("tanh_squared", ops.Multiply(), tanh, tanh)
+    yield back.to(0, ops.Subtract(), back.d, back.made("lost", ops.Multiply(), back.d, squared))
 
 
-GRADIENTS: Mapping[type[Op], Callable[[Back], Iterable[Passed]]] = {
-    Given: _nothing,
-    MatMul: _matmul,
-    Transpose: _transpose,
-    Divide: _divide,
-    Add: _add,
-    Softmax: _softmax,
-    Split: _piece,
-    Join: _join,
-    Constant: _nothing,
-    Multiply: _multiply,
-    Subtract: _subtract,
-    DivideBy: _divide_by,
-    Exp: _exp,
-    Sums: _sums,
-    Maxima: _maxima,
-    Rows: _piece,
-    Stack: _stack,
-    Rotate: _rotate,
-    Softcap: _softcap,
-    Means: _means,
-    SquareRoot: _square_root,
-    Relu: _relu,
+GRADIENTS: Mapping[type[ops.Op], Callable[[Back], Iterable[Passed]]] = {
+    ops.Given: lambda back: (),
+    ops.MatMul: _matmul,
+    ops.Transpose: _once_more,
+    ops.Divide: _once_more,
+    ops.Add: _add,
+    ops.Softmax: _softmax,
+    ops.Split: _piece,
+    ops.Join: _join,
+    ops.Constant: lambda back: (),
+    ops.Multiply: _multiply,
+    ops.Subtract: _subtract,
+    ops.DivideBy: _divide_by,
+    ops.Exp: lambda back: [back.to(0, ops.Multiply(), back.d, back.step)],
+    ops.Sums: _sums,
+    ops.Maxima: _maxima,
+    ops.Rows: _piece,
+    ops.Stack: _stack,
+    ops.Rotate: _rotate,
+    ops.Softcap: _softcap,
+    ops.Means: _means,
+    ops.SquareRoot: _square_root,
+    ops.Relu: _relu,
 }

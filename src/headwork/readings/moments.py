@@ -69,11 +69,9 @@ def _given(draws: Draws, step: Step) -> Moments:
 
 
 def _matmul(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
-    sources = left.sources | right.sources
     if why_not := left.why_not or right.why_not or _dependence(left, right):
-        return Moments(None, None, sources, why_not=why_not)
-    mean, variance = of_product(left, right, draws.shape[step.inputs[0]][-1])
-    return Moments(mean, variance, sources)
+        return _unknown(why_not, left, right)
+    return Moments(*of_product(left, right, draws.shape[step.inputs[0]][-1]), left.sources | right.sources)
 
 
 def _dependence(left: Moments, right: Moments) -> Prose:
@@ -97,27 +95,28 @@ def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
     return Moments(scores.mean / by, sympy.simplify(scores.variance / by**2), scores.sources)
 
 
+def _unknown(why_not: Prose, *inputs: Moments) -> Moments:
+    return Moments(None, None, frozenset().union(*(each.sources for each in inputs)), why_not=why_not)
+
+
 def _sum(sign: int, left: Moments, right: Moments) -> Moments:
-    sources = left.sources | right.sources
     shared: Prose = ("both terms are made of one input",) if left.sources & right.sources else ()
     if why_not := left.why_not or right.why_not or shared:
-        return Moments(None, None, sources, why_not=why_not)
-    return Moments(left.mean + sign * right.mean, left.variance + right.variance, sources)
+        return _unknown(why_not, left, right)
+    return Moments(left.mean + sign * right.mean, left.variance + right.variance, left.sources | right.sources)
 
 
 def _multiply(draws: Draws, step: Step, left: Moments, right: Moments) -> Moments:
-    sources = left.sources | right.sources
     shared: Prose = ("both factors are made of one input",) if left.sources & right.sources else ()
     if why_not := left.why_not or right.why_not or shared:
-        return Moments(None, None, sources, why_not=why_not)
-    mean, variance = of_product(left, right, 1)
-    return Moments(mean, variance, sources)
+        return _unknown(why_not, left, right)
+    return Moments(*of_product(left, right, 1), left.sources | right.sources)
 
 
 def _sums(draws: Draws, step: Step, matrix: Moments) -> Moments:
     correlated: Prose = () if matrix.independent else ("the terms of the sum may be correlated",)
     if why_not := matrix.why_not or correlated:
-        return Moments(None, None, matrix.sources, why_not=why_not)
+        return _unknown(why_not, matrix)
     axis = step.op.axis if isinstance(step.op, ops.Sums) else -1
     terms = draws.shape[step.inputs[0]][axis]
     return Moments(terms * matrix.mean, terms * matrix.variance, matrix.sources, independent=True)
@@ -127,7 +126,7 @@ def _rotate(draws: Draws, step: Step, matrix: Moments, *angles: Moments) -> Mome
     """Turning keeps a² + b²: around 0 no entry's variance changes, whatever the angle."""
     uneven: Prose = ("a mean that is not 0 turns with the angle",) if matrix.mean else ()
     if why_not := matrix.why_not or uneven:
-        return Moments(None, None, matrix.sources, why_not=why_not)
+        return _unknown(why_not, matrix)
     return Moments(matrix.mean, matrix.variance, matrix.sources)
 
 
@@ -141,12 +140,8 @@ def _means(draws: Draws, step: Step, matrix: Moments) -> Moments:
 
 def _without(what: str) -> Callable[..., Moments]:
     """The moments of these have no closed form, whatever goes in."""
-
-    def rule(draws: Draws, step: Step, *inputs: Moments) -> Moments:
-        sources = frozenset().union(*(i.sources for i in inputs))
-        return Moments(None, None, sources, why_not=(f"the moments of {what} have no closed form: sample them",))
-
-    return rule
+    why_not = (f"the moments of {what} have no closed form: sample them",)
+    return lambda draws, step, *inputs: _unknown(why_not, *inputs)
 
 
 def _softmax(draws: Draws, step: Step, scores: Moments) -> Moments:
@@ -164,12 +159,10 @@ def _same(draws: Draws, step: Step, first: Moments, *others: Moments) -> Moments
 MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
     ops.Given: _given,
     ops.MatMul: _matmul,
-    ops.Transpose: _same,
+    **dict.fromkeys((ops.Transpose, ops.Split, ops.Join, ops.Rows, ops.Stack), _same),
     ops.Divide: _divide,
     ops.Add: lambda draws, step, *terms: reduce(partial(_sum, 1), terms),
     ops.Softmax: _softmax,
-    ops.Split: _same,
-    ops.Join: _same,
     ops.Constant: lambda draws, step: Moments(as_sympy(step.op.value), sympy.S.Zero, independent=True),
     ops.Multiply: _multiply,
     ops.Subtract: lambda draws, step, left, right: _sum(-1, left, right),
@@ -180,8 +173,6 @@ MOMENTS: Mapping[type[ops.Op], Callable[..., Moments]] = {
     ops.Means: _means,
     ops.SquareRoot: _without("a square root"),
     ops.Relu: _without("a maximum with 0"),
-    ops.Rows: _same,
-    ops.Stack: _same,
     ops.Rotate: _rotate,
     ops.Softcap: _without("a tanh"),
 }

@@ -11,8 +11,10 @@ from typing import Any
 
 from headwork.build import Sizes
 from headwork.errors import HeadworkError, did_you_mean
+from headwork.numbers.certain import AnyNumber
+from headwork.numbers.functions import power
 from headwork.numbers.parse import parse_number
-from headwork.numbers.surd import Real, root
+from headwork.numbers.surd import Real
 from headwork.readings.exact import HIDDEN, Entry, Matrix, plus
 from headwork.readings.moving import by_entry
 from headwork.sheets.checks import as_matrices, as_number, at, one_of, only_keys, shortened
@@ -156,10 +158,12 @@ def _by_distance(sizes: Sizes, entry: Callable[[int], Entry]) -> Matrix:
 
 
 def biases(problem: Problem, sizes: Sizes) -> tuple[Matrix, ...]:
-    """None, one for all heads, or one for each; of ALiBi none, for its biases are worked out."""
+    """None, one for all heads, or one for each; of ALiBi none where its biases are worked out."""
     bias = problem.bias
-    if bias is None or bias.alibi:
+    if bias is None or slopes(problem, sizes):
         return ()
+    if bias.alibi:
+        return tuple(_by_distance(sizes, partial(_dropped, slope)) for slope in _every_slope(bias, sizes))
     if bias.relative:
         _check_heads("bias", len(bias.relative), sizes, "rows")
         return tuple(_by_distance(sizes, partial(_clipped, row)) for row in bias.relative)
@@ -179,9 +183,19 @@ def distances(sizes: Sizes) -> Matrix:
     return _by_distance(sizes, lambda distance: Fraction(abs(distance)))
 
 
+def _dropped(slope: AnyNumber, distance: int) -> AnyNumber:
+    return -slope * abs(distance)
+
+
 def slopes(problem: Problem, sizes: Sizes) -> tuple[Real, ...]:
-    """ALiBi's, as given, or as its paper has them for so many heads."""
-    bias = problem.bias
+    """ALiBi's, where all of them have closed forms; else the biases themselves are given."""
+    found = _every_slope(problem.bias, sizes)
+    closed = tuple(slope for slope in found if isinstance(slope, Real))
+    return closed if len(closed) == len(found) else ()
+
+
+def _every_slope(bias: Bias | None, sizes: Sizes) -> tuple[AnyNumber, ...]:
+    """As given, or as the paper has them for so many heads."""
     if bias is None or not bias.alibi or not isinstance(sizes.heads, int):
         return ()
     if bias.slopes:
@@ -190,24 +204,18 @@ def slopes(problem: Problem, sizes: Sizes) -> tuple[Real, ...]:
     return paper_slopes(sizes.heads)
 
 
-def paper_slopes(heads: int) -> tuple[Real, ...]:
+def paper_slopes(heads: int) -> tuple[AnyNumber, ...]:
     """2^(−8/h), 2^(−16/h) … for h a power of 2; else those of the power below, and every other one of the next.
+
+    Beyond 16 heads some are no square roots: of those every digit is certain.
 
     >>> [str(slope) for slope in paper_slopes(4)]
     ['1/4', '1/16', '1/64', '1/256']
     """
-    power = 1 << (heads.bit_length() - 1)
-    found = [_power_of_half(Fraction(8 * i, power)) for i in range(1, power + 1)]
-    between = [_power_of_half(Fraction(8 * i, 2 * power)) for i in range(1, 2 * (heads - power), 2)]
-    return (*found, *between)
-
-
-def _power_of_half(exponent: Fraction) -> Real:
-    if (2 * exponent).denominator > 1:
-        raise HeadworkError(
-            'key \'bias\': so many heads have slopes that are no square roots; give them, { alibi = ["1/2", "1/4"] }'
-        )
-    return root(Fraction(1, 2 ** int(2 * exponent)))
+    below = 1 << (heads.bit_length() - 1)
+    exponents = [Fraction(8 * i, below) for i in range(1, below + 1)]
+    exponents += [Fraction(8 * i, 2 * below) for i in range(1, 2 * (heads - below), 2)]
+    return tuple(power(Fraction(1, 2), exponent) for exponent in exponents)
 
 
 def _check_heads(key: str, number: int, sizes: Sizes, what: str) -> None:

@@ -92,11 +92,11 @@ def rotary_tables(angles: Angles, sizes: Sizes) -> tuple[Matrix, Matrix]:
     return tuple(tuple(cos for cos, _ in row) for row in rows), tuple(tuple(sin for _, sin in row) for row in rows)
 
 
-def sinusoids(angles: Angles, sizes: Sizes) -> Matrix:
-    """A row for every token: sine, cosine of the first angle, sine, cosine of the second …"""
+def sinusoids(angles: Angles, sizes: Sizes, first: int) -> Matrix:
+    """A row for every token from this one on: sine, cosine of the first angle, sine, cosine of the second …"""
     if sizes.d_model % 2:
         raise HeadworkError(f"key 'positions': sines and cosines come in pairs, but d_model is {sizes.d_model}")
-    rows = [_row(angles, sizes.past + token, sizes.d_model) for token in range(sizes.tokens)]
+    rows = [_row(angles, token, sizes.d_model) for token in range(first, sizes.past + sizes.tokens)]
     return tuple(tuple(x for cos, sin in row for x in (sin, cos)) for row in rows)
 
 

@@ -30,14 +30,18 @@ def way_back(problem: Problem, last: Step, of: Collection[Step]) -> dict[Step, S
     """The gradient of every step between `of` and the last one."""
     from headwork.readings.gradients import gradients
 
-    return gradients(last, of=of, seed=_seed(problem, last))
+    # The formulas take maxima off for safety alone: `prove --claim shift` is why nothing goes back through them.
+    shifts = {step for step in in_order(last) if step.role == "maxima"}
+    return gradients(last, of=of, seed=_seed(problem, last), shifts=shifts)
 
 
 def own_names(table: dict[Step, Step], asked: Collection[Step]) -> dict[Step, Step]:
-    """The same, where what is asked for has a line of its own: of X + P dX is dX_P as it is, and says so."""
+    """The same, where what is asked for has a line of its own: of X + P dX is dX_P as it is, and says so;
+    of a single block of keys dK is dK_1.
+    """
     return {
         step: Step(Add(), (gradient,), f"d_{step.role}", step.head)
-        if step in asked and gradient.role != f"d_{step.role}"
+        if step in asked and (gradient.role, gradient.head) != (f"d_{step.role}", step.head)
         else gradient
         for step, gradient in table.items()
     }

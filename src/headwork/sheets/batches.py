@@ -32,7 +32,8 @@ def items(table: Mapping[str, Any], default_title: str) -> list[Mapping[str, Any
         return [table]  # `read_problem` says what is wrong with them
     if any(part.get("kind") == "gradient" for part in parts):
         raise HeadworkError(
-            f"{next(iter(lists))} holds {number} items, and gradients add up over them, which is not worked; give one"
+            f"{next(iter(lists))} holds {number} items, and gradients add up over them; write the items below one "
+            "another in one matrix, and let a mask hide each from the others"
         )
     sizes = table.get("sizes", {})
     if isinstance(sizes, dict) and isinstance(told := sizes.get("batch"), int) and told != number:

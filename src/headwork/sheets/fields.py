@@ -36,20 +36,8 @@ from headwork.sheets.sizes import PATTERNS, pattern
 
 _PROBLEM = [
     *("title", "text", "formula", "heads", "kv_heads", "scale", "softcap", "mask", "window", "padding", "bias"),
-    *(
-        "rotary",
-        "positions",
-        "around",
-        "eps",
-        "softmax",
-        "blocks",
-        "tokens",
-        "keys",
-        "decimals",
-        "places",
-        "first_index",
-    ),
-    *("vectors", "notation", "given", "sizes", "marking", "part"),
+    *("rotary", "positions", "around", "eps", "softmax", "blocks", "tokens", "keys", "decimals", "places"),
+    *("first_index", "vectors", "notation", "given", "sizes", "marking", "part"),
 ]
 _PART = [
     *("label", "kind", "points", "text", "find", "given", "answer", "mean", "variance", "loss", "target", "rate"),

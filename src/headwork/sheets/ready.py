@@ -112,8 +112,9 @@ class Ready:
 
     @cached_property
     def order(self) -> dict[Step, tuple[int, int]]:
-        """Where a page has every step."""
-        return {step: (_block(step), i) for i, step in enumerate(needed(self.ends, {}))}
+        """Where a page has every step: the way back comes after all blocks, in an order of its own."""
+        steps = needed(self.ends, {})
+        return {step: (_block(step) if step in self.forward else MANY_BLOCKS, i) for i, step in enumerate(steps)}
 
     def _hand(self, role: str, named: tuple[Matrix, ...]) -> None:
         """One matrix for all heads, or one for each; to every block of keys the columns that belong to it."""

@@ -66,35 +66,15 @@ PATTERNS: dict[str, tuple[str, str]] = {
 }
 
 
-KEY_ROLES = (
-    "K",
-    "V",
-    "W_K",
-    "W_V",
-    "b_K",
-    "b_V",
-    "K_past",
-    "V_past",
-    "K_new",
-    "V_new",
-    "K_rotated",
-)  # one for each key head
+# One for each key head.
+KEY_ROLES = ("K", "V", "W_K", "W_V", "b_K", "b_V", "K_past", "V_past", "K_new", "V_new", "K_rotated")
 PAST = ("K_past", "V_past", "X_past")
+_SYMBOLS = {"tokens": "n", "past": "p", "keys": "n_k", "d_model": "d", "d_context": "d_c", "d_out": "d"}
 
 
 def pattern(role: str) -> tuple[str, str] | None:
     """Rows and columns of a role; a gradient is as large as what it is the gradient of."""
     return PATTERNS.get(role.removeprefix("d_"))
-
-
-_SYMBOLS = {
-    "tokens": "n",
-    "past": "p",
-    "keys": "n_k",
-    "d_model": "d",
-    "d_context": "d_c",
-    "d_out": "d",
-}
 
 
 def has_past(problem: Problem) -> bool:
@@ -183,6 +163,8 @@ class KnownSizes:
         found = pattern(role)
         assert found is not None, "what has no size cannot be given"
         rows, columns = found
+        if role == "positions" and any(given == "X_past" for given, _ in self.problem.given):
+            rows = "keys"  # earlier tokens have positions too
         # Without a projection what is put out is the head's own output.
         return rows, "d_v" if columns == "d_out" and not self.projected else columns
 

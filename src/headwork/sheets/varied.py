@@ -18,8 +18,6 @@ def variations(problem: Problem, sizes: Sizes) -> Variations:
     """What the problem's keys, and what is given, ask for."""
     roles = {role for role, _ in problem.given}
     positioned = "positions" in roles or problem.positions is not None
-    if positioned and "X_past" in roles:
-        raise HeadworkError("positions are added to X alone; add those of earlier tokens to X_past before it is given")
     bias = problem.bias
     sloped = slopes(problem, sizes)
     each = bias is not None and (len(bias.matrices) > 1 or bool(bias.relative) or bias.alibi)
@@ -68,6 +66,12 @@ def check_one_sequence(problem: Problem) -> None:
         )
 
 
+def _sinusoids(problem: Problem, sizes: Sizes) -> tuple[Matrix, ...]:
+    """Of the new tokens, whose positions go on after the cache; where earlier tokens are given as they are, of all."""
+    earlier = any(role == "X_past" for role, _ in problem.given)
+    return (sinusoids(problem.positions, sizes, 0 if earlier else sizes.past),) if problem.positions else ()
+
+
 def matrices(problem: Problem, sizes: Sizes) -> Mapping[str, tuple[Matrix, ...]]:
     """What is given by name, as matrices by role: one for all heads, or one for each."""
     if not isinstance(sizes.tokens, int) or not isinstance(sizes.keys, int):
@@ -75,7 +79,7 @@ def matrices(problem: Problem, sizes: Sizes) -> Mapping[str, tuple[Matrix, ...]]
     angles = problem.rotary and problem.rotary.angles
     cos_and_sin = rotary_tables(angles, sizes) if angles else ()
     return {
-        "positions": (sinusoids(problem.positions, sizes),) if problem.positions else (),
+        "positions": _sinusoids(problem, sizes),
         "cos": cos_and_sin[:1],
         "sin": cos_and_sin[1:],
         "mask": masks(problem, sizes),
