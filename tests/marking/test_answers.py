@@ -72,7 +72,7 @@ def test_a_box_that_is_blank_or_unreadable_costs_itself_alone(box: str) -> None:
     assert joined.verdict == "wrong"
     assert joined.right == 7
     assert joined.entries_wrong == ((2, 3),)
-    assert "1 entries that are blank or could not be read" in joined.message
+    assert "1 entry that is blank or could not be read" in joined.message
     assert not joined.tags
     nothing = MARKER.mark(Answers("x", {"1.a": {"joined[2,3]": "oops"}})).parts[0].answers[0]
     assert nothing.verdict == "malformed"
@@ -151,7 +151,7 @@ def test_files_that_cannot_be_read_are_reported_at_once(
         "(" * 5_000,
         "sqrt(" * 15 + "2" + ")" * 15,
         "=HYPERLINK(1)",
-        "１２",
+        "𝟏𝟐",
         "\u202e3",
         "\x00",
         {"a": 1},

@@ -70,6 +70,21 @@ def judged(weights: Any, marking: str = "") -> AnswerMark:
         r"\begin{pmatrix} 0.73 & 0.27 \\ 0.73 & 0.27 \end{pmatrix}",
         r"$$W = \left[\begin{array}{cc} 0{,}73 & 0{,}27 \\[2pt] 73\,\% & \frac{27}{100} \\ \end{array}\right]$$",
         [["0.7310585786300049", "0.2689414213699951"], ["0.7310585786300049", "0.2689414213699951"]],
+        "[0.73, 0.27]\n[0.73, 0.27]",
+        "[0.73, 0.27], [0.73, 0.27]",
+        "tensor([[[0.7311, 0.2689],\n         [0.7311, 0.2689]]])",
+        [[["0.73", "0.27"], ["0.73", "0.27"]]],
+        "((0.73, 0.27), (0.73, 0.27))",
+        "{{0.73, 0.27}, {0.73, 0.27}}",
+        "(0,73 0,27; 0,73 0,27)",
+        "⎡0.73 0.27⎤\n⎣0.73 0.27⎦",
+        "| 0.73 | 0.27 |\n| 0.73 | 0.27 |",
+        "weights ≈ 0.73 0.27; 0.73 0.27",
+        [["≈ 0.73", "= 27/100"], ["7.3×10⁻¹", "2.7 * 10^-1"]],
+        "7,3·10^(-1) 2.7e−1; 7.3x10**-1 0.27",
+        r"\begin{matrix} 7.3 \cdot 10^{-1} & 0.27 \\ 0.73 & 2.7\times10^{-1} \end{matrix}",
+        "０．７３，０．２７；０．７３，０．２７",
+        [["٠٫٧٣", "۰٫۲۷"], ["0.73", "0.27"]],
     ],
 )
 def test_a_right_matrix_is_right_however_it_is_written(written: Any) -> None:
@@ -89,6 +104,42 @@ def test_a_right_matrix_is_right_however_it_is_written(written: Any) -> None:
 )
 def test_zeros_that_a_program_prints_claim_nothing(written: str, verdict: str) -> None:
     assert judged(written).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[[0.73 ... 0.27]\n ...\n [0.73 ... 0.27]]", "leaves numbers out with '...'; print or type all of them"),
+        (r"\begin{pmatrix} 0.73 & \cdots \\ 0.73 & 0.27 \end{pmatrix}", "leaves numbers out"),
+        ("[0.73 0.73; 0.27 0.27]'", "is to be transposed, by what stands at its end"),
+        ("np.array([[0.73, 0.73], [0.27, 0.27]]).T", "is to be transposed"),
+        (r"$\begin{pmatrix} 0.73 & 0.73 \\ 0.27 & 0.27 \end{pmatrix}^T$", "is to be transposed"),
+        (
+            r"W = \frac{1}{100} \begin{pmatrix} 73 & 27 \\ 73 & 27 \end{pmatrix}",
+            r"has '\frac{1}{100}' beside its matrix",
+        ),
+        (r"\begin{pmatrix} 73 & 27 \\ 73 & 27 \end{pmatrix} / 100", "has '/ 100' beside its matrix"),
+    ],
+)
+def test_what_would_change_a_matrix_from_outside_is_asked_back(written: str, said: str) -> None:
+    answer = judged(written)
+    assert (answer.verdict, said in answer.message) == ("malformed", True), answer.message
+
+
+def test_an_entry_that_nobody_knows_costs_itself_alone() -> None:
+    for nothing in ("?", "-", "—", "_"):
+        one = judged(f"0.73 {nothing}; 0.73 0.27")
+        assert one.right == 3
+        assert one.entries_wrong == ((1, 2),)
+        assert judged(nothing).verdict == "blank"
+
+
+def test_a_number_may_be_written_by_hand() -> None:
+    texts = ("1 3/4", "-1 3/4", "–2", "1,5×10²", "2·10³", "2·3")
+    assert [read_number(text).near for text in texts] == [1.75, -1.75, -2, 150, 2000, 6]
+    assert read_number("6.65×10⁻³").places == 5
+    with pytest.raises(NumberError):
+        read_number("1 3")
 
 
 def test_latex_keeps_its_fractions_and_roots() -> None:
@@ -120,6 +171,12 @@ def test_a_comma_that_may_be_either_is_asked_back() -> None:
         "w = " * 4_000,
         "np.float64(" * 1_500,
         "a" * 19_000 + "=",
+        "[" + "[1]  " * 3_800 + "x",  # where each space could belong to two parts of a pattern this took for ever
+        "{" + "{1}, " * 3_800 + "x}",
+        "(" + "(1, 2) , " * 2_000,
+        "[[[" + "]] " * 6_000 + "]",
+        "1" + " " * 19_000 + "x",
+        "array([" + "] " * 9_000,
     ],
 )
 def test_what_only_looks_like_a_matrix_is_malformed_at_once(hostile: str) -> None:
@@ -190,3 +247,10 @@ def test_a_near_miss_is_asked_back_and_is_no_attempt() -> None:
     far = mark(sheet, {"a": {"xyz": "1 0; 0 1"}}).parts[0]
     assert far.answers[0].verdict == "blank"
     assert far.notes == ("'xyz' is not asked for; asked are weights",)
+
+
+def test_an_answer_under_the_wrong_part_is_told_where_it_belongs() -> None:
+    parts = mark("two-heads", {"2.b": {"Q1": "1 2; 3 4", "xyz": "1"}}).parts
+    assert {answer.verdict for answer in parts[1].answers} == {"blank"}
+    asked = "is not asked for; asked are head_output_1, head_output_2"
+    assert parts[2].notes == (f"'Q1' {asked}; it belongs to part 2.a", f"'xyz' {asked}")

@@ -36,6 +36,10 @@ class Answered:
                 return meant + rest
         return name
 
+    def known(self, name: str) -> bool:
+        """Whether a question is meant by what was written."""
+        return self._meant(name).partition("[")[0] in {each.partition("[")[0] for each in self._names}
+
     def take(self, question: Asked, by_entry: bool = False) -> Any:
         """The answer as it was handed in; None where there is none."""
         for name in (question.name, *sorted(question.also)):

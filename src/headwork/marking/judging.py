@@ -289,7 +289,9 @@ class _Attempt:
         )
 
     def _message(self, slips: Collection[str]) -> str:
-        said = [f"has {missing} entries that are blank or could not be read"] if (missing := self._missing()) else []
+        missing = self._missing()
+        are = "entry that is" if missing == 1 else "entries that are"
+        said = [f"has {missing} {are} blank or could not be read"] if missing else []
         said += [f"carries on from {_listed(sorted(slips))}, marked wrong"] if slips else []
         return "; ".join(said)
 

@@ -112,11 +112,20 @@ class ProblemMarker:
             marks = [mark_symbolic(part.kind, question, answered, self.ready) for question in truth.asked]
         marks = self._credited(marks)
         asked = ", ".join(question.name for question in truth.asked)
-        notes = tuple(f"'{name[:40]}' is not asked for; asked are {asked}" for name in answered.left_over()[:5])
+        notes = tuple(
+            f"'{name[:40]}' is not asked for; asked are {asked}{self._elsewhere(name, part, given)}"
+            for name in answered.left_over()[:5]
+        )
         most = self.rules.points_of(part.label)
         entries = sum(mark.entries for mark in marks)
         score = most * sum((mark.right for mark in marks), Fraction(0)) / entries if entries else Fraction(0)
         return PartMark(label, score, most, tuple(marks), notes)
+
+    def _elsewhere(self, name: str, part: Part, given: Mapping[str, Any]) -> str:
+        """What was handed in under the wrong part is asked back under the right one."""
+        others = [other for label, other in self.truths.items() if label != part.label]
+        where = [other.part.label for other in others if Answered({name: given.get(name)}, other.asked).known(name)]
+        return f"; it belongs to part {self.prefix}{where[0]}" if len(where) == 1 else ""
 
     def _credited(self, marks: list[AnswerMark]) -> list[AnswerMark]:
         """What a sheet that gives no credit for single entries takes away."""

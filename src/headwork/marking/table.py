@@ -7,44 +7,26 @@ from fractions import Fraction
 from math import nan
 from typing import Any
 
-from headwork.errors import HeadworkError
+from headwork.marking.printed import Malformed as Malformed
+from headwork.marking.printed import plain
 from headwork.marking.tolerance import Written, read_number
 from headwork.numbers.parse import NumberError
 from headwork.sheets.checks import LARGEST_SIDE
 
-LONGEST = 20_000  # characters of one answer
 Texts = list[list[Any]]
 Numbers = tuple[tuple[Written, ...], ...]
 
 # An entry that was left blank, or typed into a box of its own where it cannot be read. NaN is near no number: it is
 # never right.
+NOTHING = frozenset({"", "?", "-", "–", "—", "_", "n/a", "..."})  # what people write where they have no number
 MISSING = Written(Fraction(0), nan, None)
 
-_CALL = re.compile(
-    r"(?:[a-z]{1,8}\.)?(?:as)?(?:[Aa]rray|tensor|[Mm]atrix)\(\s*(\[.*\])\s*(?:,[\w\s.,:=<>'\"]*)?\)", re.DOTALL
-)
-_SCALAR = re.compile(r"np\.(?:float|int)\d{1,3}\(([^()]{1,40})\)")  # how NumPy prints one number of a list
-_NAMED = re.compile(r"[^\W\d]\w{0,40}(?:_\{\w{1,40}\})?\s*=(?!=)\s*")  # Q_1 = …
-_LATEX = re.compile(r"\\begin\{(\w*matrix\*?|array)\}(?:\{[clr|\s]*\})?(.*)\\end\{\1\}", re.DOTALL)
-_TEX_WORDS = {
-    r"\\sqrt\s*\{([^{}]*)\}": r"sqrt(\1)",  # before fractions, which may hold roots
-    r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}": r"((\1)/(\2))",
-    r"\\[dt]?frac\s*(\d)\s*(\d)": r"(\1/\2)",
-    r"\\(?:cdot|times)\b": "*",
-    r"\\infty\b": "inf",
-    r"\{,\}": ",",
-    r"\\[,;:! ]|\\q?quad\b|\\hline\b|~": " ",
-    r"\\%": "%",
-}
+_LISTS = re.compile(r"\[\s*(?:\[[^\[\]]*\][\s,;]*)*\]|(?:\[[^\[\]]*\][\s,;]*)+")  # with brackets around, or without
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 
 
 class Boxes(list[Any]):
     """Rows of texts that were typed box by box: what one box holds says nothing about the others."""
-
-
-class Malformed(HeadworkError):
-    """An answer that cannot be read; it is not a wrong one."""
 
 
 def is_blank(value: Any) -> bool:
@@ -55,7 +37,7 @@ def is_blank(value: Any) -> bool:
 
 
 def _empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    return value is None or (isinstance(value, str) and value.strip().casefold() in NOTHING)
 
 
 def numbers(value: Any, shape: tuple[int, int] | None = None) -> Numbers:
@@ -95,44 +77,25 @@ def unpadded(answer: Numbers, asked: int) -> Numbers:
 def texts(value: Any) -> Texts:
     """Rows of texts from a list of lists, a list, a text or a single number."""
     if isinstance(value, str):
-        return _from_text(_plain(value))
+        return _from_text(plain(value))
     if not isinstance(value, list):
         return [[value]]
-    rows = value if all(isinstance(row, list) for row in value) else [value]
+    while len(value) == 1 and _of_lists(value) and _of_lists(value[0]):  # a batch of one is its only item
+        value = value[0]
+    rows = value if _of_lists(value) else [value]
     if len(rows) > LARGEST_SIDE or any(len(row) > LARGEST_SIDE for row in rows):
         raise Malformed(f"has more than {LARGEST_SIDE} rows or columns")
     return rows
 
 
-def _plain(text: str) -> str:
-    """The numbers without what a program or LaTeX puts around them."""
-    if len(text) > LONGEST:
-        raise Malformed(f"has {len(text):,} characters; at most {LONGEST:,} are read")
-    text = _SCALAR.sub(r"\1", text.strip())
-    text = text[named.end() :] if (named := _NAMED.match(text)) else text
-    text = re.sub(r"(?<=[\])])\s{0,9};$", "", text)  # MATLAB's way to print nothing
-    if call := _CALL.fullmatch(text):
-        text = call[1]
-    elif "\\" in text:
-        text = _from_latex(text)
-    return re.sub(r"\s+%", "%", text)
-
-
-def _from_latex(text: str) -> str:
-    matrix = _LATEX.search(text)
-    text = (matrix[2] if matrix else text.strip("$ ")).strip()
-    text = re.sub(r"\\\\(?:\[[^\]]{0,20}\])?", ";", text).removesuffix(";")
-    for pattern, plain in _TEX_WORDS.items():
-        text = re.sub(pattern, plain, text)
-    # Entries stand between & and may hold spaces, which are closed up; an empty one must not vanish.
-    rows = [[re.sub(r"\s+", "", entry) or "?" for entry in row.split("&")] for row in text.split(";")]
-    return ";".join(map(" ".join, rows))
+def _of_lists(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(row, list) for row in value)
 
 
 def _from_text(text: str) -> Texts:
     if not text.startswith("["):
         return [_entries(row) for row in re.split(r"[;\n]", text) if row.strip()]
-    if not re.fullmatch(r"\[\s*(\[[^\[\]]*\]\s*,?\s*)*\]|\[[^\[\]]*\]", text):
+    if not _LISTS.fullmatch(text):
         raise Malformed("has brackets that do not make a matrix; write [[1, 2], [3, 4]]")
     rows = re.findall(r"\[([^\[\]]*)\]", text)
     if len(rows) == 1 and re.search(r"[;\n]", rows[0]):  # MATLAB: [1 2; 3 4], or a line for each row
@@ -152,13 +115,13 @@ def _bracketed(row: str) -> list[str]:
 
 def _with_decimal_commas(text: str) -> Texts:
     """The same text, read with commas inside numbers: 0,88 0,12; 0,73 0,27."""
-    plain = re.sub(r"\]\s*,?\s*\[", ";", _plain(text)).strip("[] \n")
-    return [re.split(r",?\s+", row.strip()) for row in re.split(r"[;\n]", plain) if row.strip()]
+    inner = re.sub(r"\][\s,;]*\[", ";", plain(text)).strip("[] \n")
+    return [re.split(r",?\s+", row.strip()) for row in re.split(r"[;\n]", inner) if row.strip()]
 
 
 def _with_semicolons(text: str) -> Texts:
     """The same with semicolons between numbers and a line for each row: 0,88; 0,12."""
-    return [re.split(r"\s*;\s*", row.strip(" ;")) for row in _plain(text).splitlines() if row.strip()]
+    return [re.split(r"\s*;\s*", row.strip(" ;")) for row in plain(text).splitlines() if row.strip()]
 
 
 def _has(rows: Texts, shape: tuple[int, int]) -> bool:

@@ -28,6 +28,17 @@ DIGITS = 12  # that a number can claim: more are a machine's, and float64 does n
 CLEAR = 1e-9  # float64 decides where the difference is this much clearer than its own noise
 _DECIMAL = re.compile(r"[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)  # a number of its own with a decimal comma
+_POWER = re.compile(r" ?[*·×x] ?10 ?(?:\^|\*\*) ?\(?([+-]?\d+)\)?$| ?[*·×x] ?10([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)$", re.ASCII)
+_RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+_MIXED = re.compile(r"([+-]?)(\d+) (\d+/\d+)", re.ASCII)
+
+# As keyboards and word processors have it: full-width signs, Arabic digits, the dashes that stand for a minus.
+TYPED: dict[int, str | int] = {
+    **{0xFF01 + i: 0x21 + i for i in range(94)},
+    **{first + i: ord("0") + i for first in (0x0660, 0x06F0) for i in range(10)},
+    **dict.fromkeys(map(ord, "٫。"), "."),
+    **dict.fromkeys(map(ord, "−–‒‐‑﹣"), "-"),
+}
 
 
 @dataclass(frozen=True)
@@ -57,13 +68,16 @@ def read_number(text: str | int) -> Written:
     (3, 15, None)
     >>> read_number("12.5%") == read_number("0.125"), read_number("0,88") == read_number("0.88")
     (True, True)
+    >>> read_number("1 3/4").value, read_number("6.65×10⁻¹") == read_number("6.65e-1"), read_number("≈ –0.12").near
+    (Fraction(7, 4), True, -0.12)
     """
-    words = str(text).strip().replace("−", "-")
+    words = " ".join(str(text).translate(TYPED).split())
+    words = words[1:].lstrip() if words[:1] in ("=", "≈") else words
     if words in ("-inf", "-∞"):
         return Written(HIDDEN, -inf, None, "−∞")
     if words.endswith("%") and "%" not in words[:-1]:
         return _hundredth(read_number(words[:-1]))
-    words = _COMMA.sub(r"\1.\2", words)
+    words = _COMMA.sub(r"\1.\2", _plainly(words))
     value = parse_number(words)
     near = to_float(value)
     if isinf(near):
@@ -73,6 +87,18 @@ def read_number(text: str | int) -> Written:
         return Written(value, near, None, words)
     too_many = max(0, len((match[1] + match[2]).lstrip("0")) - DIGITS)
     return Written(value, near, len(match[2]) - int(match[3] or 0) - too_many, words)
+
+
+def _plainly(words: str) -> str:
+    """A whole number and a fraction as their sum; a decimal times a power of ten as 6.65e-1."""
+    if mixed := _MIXED.fullmatch(words):
+        return f"{mixed[1]}({mixed[2]}+{mixed[3]})"
+    power = _POWER.search(words)
+    if power is None:
+        return words
+    decimal = _COMMA.sub(r"\1.\2", words[: power.start()])
+    plain = _DECIMAL.fullmatch(decimal) is not None and not re.search("[eE]", decimal)
+    return f"{decimal}e{power[1] or power[2].translate(_RAISED)}" if plain else words
 
 
 def _hundredth(number: Written) -> Written:

@@ -4,7 +4,8 @@ import csv
 from io import StringIO
 
 from headwork.errors import HeadworkError
-from headwork.marking.table import LONGEST, texts
+from headwork.marking.printed import LONGEST
+from headwork.marking.table import texts
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.sheets.written import real_text
 
