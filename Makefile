@@ -37,7 +37,12 @@ wheels: .venv-wheels/installed
 clean:
 	rm -rf .venv .venv-wheels build dist site
 
+# Said before the long work: pip asks for the version when the kernel is compiled.
+NEW_ENOUGH := import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+	"headwork needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ": give another, PYTHON=python3.13")
+
 .venv/bin/python:
+	@$(PYTHON) -c '$(NEW_ENOUGH)'
 	@echo "Making a virtual environment in .venv"
 	@$(call busy,Python is copied,$(PYTHON) -m venv .venv)
 

@@ -142,7 +142,7 @@ def screen(*arguments: str) -> str:
     width = max(map(len, [command, *printed.splitlines()])) + 1
     console = Console(record=True, width=width, file=io.StringIO())
     console.print(Text(command, style="bold"))
-    console.print(Text(printed))
+    console.print(Text(f"{printed}\n"))  # Rich would cut the feet off the last line
     # As large as the code on a page, not as wide as the page: two thirds of Rich's own size.
     drawn = console.export_svg(title="headwork")
     return re.sub(r'viewBox="0 0 ([\d.]+)', lambda box: f'width="{float(box[1]) * 2 / 3:.0f}" {box[0]}', drawn, count=1)

@@ -190,9 +190,33 @@ def test_every_language_is_known() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_block_escapes(page: str) -> None:
-    """One that is not closed, or stands further in, would be shown to readers and run by nobody."""
-    text = (ROOT / page).read_text("utf-8")
-    assert not re.findall(r"^.*(?:```|~~~).*$", _FENCE.sub("", text), re.M)
+    """One that is not closed, stands further in or is HTML would be shown to readers and run by nobody."""
+    outside = _FENCE.sub("", text_of(page))
+    assert not re.findall(r"^.*(?:```|~~~).*$|\n\n(?: {4}|\t)\S.*$|<(?:pre|code)\b.*$", outside, re.M)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_of_a_page_is_used(page: str) -> None:
+    """A block with a title is written and not run: it is no session, and a command after it reads it."""
+    blocks = list(fences(page))
+    for at, fence in enumerate(blocks):
+        if fence.language == "console":
+            assert fence.body.startswith("$ "), fence.body
+        if fence.title is not None:
+            assert fence.language in ("toml", "csv", "python"), fence.title
+            typed = [line for block in blocks[at + 1 :] if block.title is None for line in block.body.splitlines()]
+            assert any(Path(fence.title).name in line for line in typed), fence.title
+
+
+def test_what_is_run_elsewhere_is_there() -> None:
+    """Nobody runs the set-up and the benches here, but their files and make's targets are known."""
+    pages = "\n".join(map(text_of, [*PAGES, "CONTRIBUTING.md", "SECURITY.md"]))
+    scripts = set(re.findall(r"(?:python |`)((?:bench|native|wheels)/[\w/]+\.(?:py|sh|md))", pages))
+    assert scripts
+    assert not [name for name in scripts if not (ROOT / name).is_file()]
+    typed = {line for page in [*PAGES, "CONTRIBUTING.md"] for fence in fences(page) for line in fence.body.splitlines()}
+    wanted = {line.split()[1] for line in typed if line.startswith("make ")} | set(re.findall(r"`make (\w+)", pages))
+    assert wanted <= set(re.findall(r"^(\w+):", text_of("Makefile"), re.M))
 
 
 TOUR = "docs/tour.md"

@@ -96,6 +96,13 @@ def test_every_wheel_is_tried_and_every_python_has_one() -> None:
     assert {place.python for place in try_out.PLACES} == {"3.11", "3.12", "3.13", "3.14"}
 
 
+def test_the_compiler_is_not_asked_for_lists_of_what_is_included(tmp_path: Path) -> None:
+    """With one zig compiles anew what it remembers: each kernel twice. All else comes through as it is."""
+    (tmp_path / "c++").write_text(f'#!/bin/sh\n{build.WITHOUT_LISTS}printf "%s\\n" "$@"\n')
+    given = ["-DX=1 2", "-MD", "-MT", "x.o", "-MF", "x y.d", "-o", "x.o", "-c", "x.cpp"]
+    assert build.run("sh", tmp_path / "c++", *given).splitlines() == ["-DX=1 2", "-o", "x.o", "-c", "x.cpp"]
+
+
 def test_what_a_build_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match=r"cp311-cp311 needs Python 3\.11 with its headers \(python3\.11-dev\)"):

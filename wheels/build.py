@@ -77,6 +77,20 @@ def interpreter(target: Target) -> str:
     )
 
 
+# Asked for a list of what a file includes, zig compiles anew what it remembers; nothing here is built twice from it.
+WITHOUT_LISTS = """\
+left=$#
+while [ $left -gt 0 ]; do
+    case $1 in
+        -MD) ;;
+        -MT | -MF) shift; left=$((left - 1)) ;;
+        *) set -- "$@" "$1" ;;
+    esac
+    shift; left=$((left - 1))
+done
+"""
+
+
 def toolchain(machine: str, folder: Path) -> Path:
     """A folder with a compiler and an archiver, as CMake expects them: one program each."""
     import ziglang
@@ -85,7 +99,8 @@ def toolchain(machine: str, folder: Path) -> Path:
     tools = {"c++": f"c++ -target {machine}-linux-gnu.{GLIBC}", "ar": "ar", "ranlib": "ranlib"}
     folder.mkdir(parents=True)
     for name, arguments in tools.items():
-        (folder / name).write_text(f'#!/bin/sh\nexec "{zig}" {arguments} "$@"\n')
+        before = WITHOUT_LISTS if name == "c++" else ""
+        (folder / name).write_text(f'#!/bin/sh\n{before}exec "{zig}" {arguments} "$@"\n')
         (folder / name).chmod(0o755)
     return folder
 

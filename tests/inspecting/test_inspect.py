@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 import headwork
 from headwork.errors import HeadworkError
+from headwork.inspecting import sandbox
 from headwork.inspecting.inspect import Inspection, inspect
 from headwork.testing import assert_attention
 from tests.inspecting import implementations as made
@@ -135,6 +138,23 @@ def test_a_hanging_function_is_reported() -> None:
     found = inspect(made.hangs, seconds=1)
     assert "did not come back within 1 s" in found.why
     assert time.monotonic() - start < 30
+
+
+def test_what_a_function_has_started_ends_with_it() -> None:
+    """Whoever is left of its processes holds the pipe open."""
+    reading, writing = os.pipe()
+
+    def work(emit: sandbox.Emit) -> None:
+        os.fork()
+        emit({"here": True})
+        time.sleep(60)
+
+    found = list(sandbox.in_own_process(work, seconds=1, megabytes=1024))
+    os.close(writing)
+    assert "did not come back" in found[-1]["ended"]
+    assert select.select([reading], [], [], 30)[0]
+    assert os.read(reading, 1) == b""
+    os.close(reading)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,9 @@ def in_own_process(work: Callable[[Emit], None], seconds: float, megabytes: int)
                     yield message
     finally:
         os.close(reading)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)  # this child and no other process
+        for end in (os.killpg, os.kill):  # this child and what it has started, and no other process
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                end(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
     if hung:
         yield {"ended": f"it did not come back within {seconds:g} s and was stopped"}
@@ -73,6 +74,7 @@ def _lines(reading: int, deadline: float) -> Iterator[bytes | None]:
 def _child(work: Callable[[Emit], None], writing: int, seconds: float, megabytes: int) -> None:
     """Never returns. Nothing the function prints reaches our own output."""
     try:
+        os.setsid()  # what it starts belongs to it, and ends with it
         faulthandler.disable()  # a crash is reported by us
         silent = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
