@@ -5,6 +5,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+WRITTEN = (".py", ".js", ".mjs", ".css", ".cpp", ".h")
+LONGEST = 350  # lines
 
 
 def text(name: str) -> str:
@@ -33,3 +35,10 @@ def test_the_public_workflow_runs_what_ci_runs() -> None:
     workflow = text(".github/workflows/ci.yml")
     assert re.findall(r"- run: (.*)$", workflow, re.M)[-1] == ".ci/run"
     assert re.search(r"image: python:3\.\d+-bookworm$", workflow, re.M)
+
+
+def test_no_file_of_the_source_is_long() -> None:
+    """A file that outgrows this is two files."""
+    files = [path for room in ("src", "native") for path in (ROOT / room).rglob("*") if path.suffix in WRITTEN]
+    assert len(files) > 300
+    assert {path.name: n for path in files if (n := len(path.read_text("utf-8").splitlines())) > LONGEST} == {}

@@ -50,6 +50,11 @@ def own_names(table: dict[Step, Step], asked: Collection[Step]) -> dict[Step, St
 def _seed(problem: Problem, last: Step) -> Step:
     """∂L/∂output: given, or what follows from L. L is of the whole problem: its parts share the way back."""
     parts = gradient_parts(problem)
+    if "batch" in problem.sizes:
+        raise HeadworkError(
+            f"part '{parts[0].label}': batch = {problem.sizes['batch']} ([sizes]), and gradients add up over items; "
+            "remove it, or write the items below one another in one matrix, and let a mask hide each from the others"
+        )
     if other := [part for part in parts if part.loss != parts[0].loss]:
         raise HeadworkError(
             f"parts '{parts[0].label}' and '{other[0].label}' have different losses; put them into two problems"
