@@ -83,6 +83,38 @@ class FewerKeysFromArguments(nn.Module):
         return out
 
 
+class HeadsOfAnyWidth(nn.Module):
+    """One projection for all three, heads of a width of their own, the output in a sequence of modules."""
+
+    def __init__(self, dim: int, heads: int = 4, dim_head: int = 8) -> None:
+        super().__init__()
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
+        self.to_out = nn.Sequential(nn.Linear(heads * dim_head, dim), nn.Dropout(0.0))
+
+    def parts(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self.to_qkv(x).chunk(3, dim=-1)
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Any:
+        q, k, v = map(self.split, self.parts(x))
+        weights = torch.einsum("bhid,bhjd->bhij", q, k).mul(self.scale).softmax(dim=-1)
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class KeysBeforeQueries(HeadsOfAnyWidth):
+    def parts(self, x: Tensor) -> tuple[Tensor, ...]:
+        k, q, v = super().parts(x)
+        return q, k, v
+
+
+class EveryHeadThColumn(HeadsOfAnyWidth):
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.heads)).movedim(-1, 1)
+
+
 def by_name_alone(*, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return torch.softmax(query @ key.mT * key.shape[-1] ** -0.5, -1) @ value
 
@@ -130,5 +162,6 @@ def matrices_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 AGREE = (
     *("LazyLinears", "WidthOfAHead", "TableOfLinears", "FewerKeysFromArguments", "by_name_alone", "by_logarithms"),
     *("by_batches_of_matrices", "an_instance", "one_head_after_the_other"),
+    *("HeadsOfAnyWidth", "KeysBeforeQueries", "EveryHeadThColumn"),
 )
 UNDECIDED = ("dropout_that_never_stops", "matrices_alone")

@@ -37,6 +37,20 @@ def test_what_is_right_agrees(target: Any) -> None:
     assert inspect(target).agrees
 
 
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("HeadsOfAnyWidth", ""),
+        ("KeysBeforeQueries", "holds keys, queries, values, numbered by part, head, column"),
+        ("EveryHeadThColumn", "holds queries, keys, values, numbered by part, column, head"),
+    ],
+)
+def test_what_is_right_for_one_order_of_weights_says_for_which(name: str, held: str) -> None:
+    """Queries and keys confused in a wide projection look like this too, and other people's weights would not fit."""
+    notes = inspect(getattr(right_styles, name)).notes
+    assert [held in note for note in notes] == ([True] if held else [])
+
+
 @pytest.mark.parametrize("target", each(RIGHT, "UNDECIDED"))
 def test_what_cannot_be_fitted_is_not_called_wrong(target: Any) -> None:
     found = inspect(target)

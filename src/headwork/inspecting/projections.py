@@ -24,6 +24,7 @@ _ROLES = {
     **dict.fromkeys(("kv", "keyvalue"), "KV"),
     **dict.fromkeys(("o", "out", "output", "c", "final", "unify", "mix", "combine"), "O"),
 }
+USUAL = (0, 1, 2, "QKV")  # queries, then keys, then values; in each the heads as blocks of columns
 PACKED = ("qkv", "inproj", "cattn", "kqv", "qvk", "querykeyvalue")
 Own = Mapping[str, Array]  # W_Q, b_Q … as X·W + b has them
 
@@ -58,9 +59,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LayerProjections:
-    """The readings of a layer's parameters, likeliest first, and the parameters that have no place in the formula."""
+    """The readings of a layer's parameters, likeliest first, what each takes a wide one to hold where that is not the
+    usual, and the parameters that have no place in the formula."""
 
     readings: tuple[Own, ...] = ()
+    unusual: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
 
 
@@ -69,13 +72,27 @@ def projections(parameters: Sequence[Parameter], heads: int) -> LayerProjections
     roles = _roles(parameters)
     left_over = tuple(p.name for p in parameters if p.name not in roles)
     readings: list[Own] = []
+    unusual: list[str] = []
     bare = any(not p.linear and not p.bias for p in parameters if p.name in roles)
     for turned in (False, True) if bare else (False,):
-        for packing in _packings() if {"QKV", "KV"} & set(roles.values()) else ((0, 1, 2, "QKV"),):
+        for packing in _packings() if {"QKV", "KV"} & set(roles.values()) else (USUAL,):
             own = _read(parameters, roles, heads, turned, packing)
             if own is not None:
                 readings.append(own)
-    return LayerProjections(tuple(readings), left_over)
+                unusual.append("" if packing == USUAL else _held(packing, "QKV" in roles.values()))
+    return LayerProjections(tuple(readings), tuple(unusual), left_over)
+
+
+def _held(packing: tuple[Any, ...], queries: bool) -> str:
+    """A packing in words.
+
+    >>> _held((1, 0, 2, "KQV"), True)
+    'keys, queries, values, numbered by head, part, column'
+    """
+    *axes, letters = packing
+    words = {"Q": "queries", "K": "keys", "V": "values"}
+    parts = ", ".join(words[letter] for letter in letters if queries or letter != "Q")
+    return f"{parts}, numbered by {', '.join(('part', 'head', 'column')[axis] for axis in axes)}"
 
 
 def _roles(parameters: Sequence[Parameter]) -> dict[str, str]:

@@ -116,6 +116,10 @@ class Trial:
         if "W_Q" in self.case and self.case["W_Q"].shape[1] > self.case["X"].shape[-1]:
             width, d_model = self.case["W_Q"].shape[1] // self.heads, self.case["X"].shape[-1]
             notes.append(f"Every head is {width} wide: d_model = {d_model} times the heads, not shared by them.")
+        found = self.caller.found
+        held = zip(found.readings, found.unusual, strict=True)
+        if packed := next((text for own, text in held if own["W_Q"] is self.case.get("W_Q")), ""):
+            notes.append(f"It is right if its wide projection holds {packed}: not with weights in the usual order.")
         return notes
 
 
