@@ -9,6 +9,7 @@ LONGEST = 20_000  # characters of one answer
 
 # White space is single once `plain` begins, and no two parts of a pattern that repeat can match the same characters:
 # a short answer must not take long to refuse.
+_ONLY_NUMBERS = re.compile(r"[-+\d./;, \n]*", re.ASCII)
 _CALL = re.compile(
     r"(?:[a-z]{1,8}\.)?(?:as)?(?:[Aa]rray|tensor|[Mm]atrix)\( ?(\[.*\])\s?(?:,[\w\s.,:=<>'\"]*)?\)", re.DOTALL
 )
@@ -49,6 +50,8 @@ def plain(text: str) -> str:
     """
     if len(text) > LONGEST:
         raise Malformed(f"has {len(text):,} characters; at most {LONGEST:,} are read")
+    if _ONLY_NUMBERS.fullmatch(text) and "  " not in text and "..." not in text and "\n\n" not in text:
+        return text.strip()  # as most answers are
     text = _SCALAR.sub(r"\1", _single_spaced(text.translate(TYPED)))
     text = text[named.end() :] if (named := _NAMED.match(text)) else text
     text = re.sub(r"(?<=[\])]) ?;$", "", text)  # MATLAB's way to print nothing
