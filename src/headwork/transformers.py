@@ -83,10 +83,10 @@ def mask(
     config: Any = others.get("config")
     if not has_entry(config.__class__):
         return masking_utils.eager_mask(batch_size, q_length, kv_length, **given)
-    window = pattern(mask_function)
     eager = not torch.compiler.is_compiling() and not masking_utils.is_tracing(attention_mask)
+    window = pattern(mask_function) if eager else None  # torch's compiler loses a closure that somebody looked into
     real = None
-    if window is not None and eager and type(q_length) is int:
+    if window is not None and type(q_length) is int:
         real = run_of_keys(attention_mask, batch_size, kv_length, kv_offset)
     if window is None or real is None:
         # A mask that stands for nothing but itself: none of sdpa's shortcuts, which rely on is_causal.

@@ -66,6 +66,20 @@ def test_generate_gives_the_same_tokens(name: str, cache: str) -> None:
     assert ran.on_kernel() >= 18
 
 
+@pytest.mark.parametrize("name", ["llama", "gemma2", "t5"])
+def test_a_compiled_model_is_the_same_model(name: str) -> None:
+    """With masks that the compiler reads for itself; one of them has a window."""
+    torch._dynamo.reset()
+    model, given = made(name, "headwork"), SUBJECTS[name].given("left")
+    compiled = torch.compile(model, backend="aot_eager")
+    with torch.no_grad(), report() as ran:
+        found, expected = (SUBJECTS[name].read(one(**given)) for one in (compiled, model))
+    seen = given["attention_mask"].bool() if name != "t5" else ...
+    torch.testing.assert_close(found[seen], expected[seen])
+    calls = SUBJECTS[name].calls
+    assert {one.way: n for one, n in ran.calls.items()} == {"operator": calls, "kernel": calls}
+
+
 @pytest.mark.parametrize(("name", "calls"), [("bert", 2), ("t5", 6)])
 def test_training_with_dropout_runs_on_the_kernel(name: str, calls: int) -> None:
     assert transformers.BertConfig().attention_probs_dropout_prob == 0.1

@@ -1,7 +1,7 @@
 """What a caller may ask of `attention`: every rule, checked once, and the call that passes them."""
 
 from dataclasses import dataclass
-from math import isfinite, prod, sqrt
+from math import inf, prod, sqrt
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -213,7 +213,7 @@ def checked_scale(scale: float | None, d_k: int) -> float:
     if scale is None:
         return 1 / sqrt(d_k) if d_k else 1.0
     factor = real_number(scale)
-    if factor is None or not isfinite(factor):
+    if factor is None or not -inf < factor < inf:  # not isfinite: torch's compiler has no symbol for it
         raise HeadworkError(f"scale is {shown(scale)}. Give a finite number, or None for 1/√d_k.")
     return factor
 

@@ -1,5 +1,6 @@
 """Arrays that a caller hands in: their types, and the sizes they agree on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -156,6 +157,15 @@ def batch(q: Array, k: Array, v: Array) -> tuple[int, ...]:
         ) from None
 
 
+def broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether a shape stretches to another, counted from the last axis.
+
+    Each size by `==`: to torch's compiler, which has symbols for sizes, `n in (1, m)` asks for the same object.
+    """
+    sides = zip(shape[::-1], wanted[::-1], strict=False)
+    return len(shape) <= len(wanted) and all(n == 1 or n == m for n, m in sides)
+
+
 def checked_mask(given: ArrayLike, size: CallSizes) -> Array:
     mask = unmasked("mask", given)
     if not is_bool(mask) and not is_float(mask.dtype):
@@ -164,8 +174,7 @@ def checked_mask(given: ArrayLike, size: CallSizes) -> Array:
             "the scores: choose with mask.astype(bool) or mask.astype(np.float32)."
         )
     target = (*size.rows, size.keys)
-    sides = zip(mask.shape[::-1], target[::-1], strict=False)
-    if mask.ndim > len(target) or not all(m in (1, t) for m, t in sides):
+    if not broadcasts(mask.shape, target):
         raise ShapeError(
             f"mask is {mask.shape} and does not broadcast to (…, heads, tokens, keys) = {target}: give every "
             "axis its full size, or 1."

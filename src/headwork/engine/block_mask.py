@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from headwork.engine.arrays import Array, CallSizes, is_bool, unmasked
+from headwork.engine.arrays import Array, CallSizes, broadcasts, is_bool, unmasked
 from headwork.errors import HeadworkError, ShapeError
 
 
@@ -39,8 +39,7 @@ class BlockMask:
         """Whether a table of this shape is one of the call's."""
         blocks = (-(-size.tokens // self.tokens), -(-size.keys // self.keys))
         lead = size.rows[:-1]
-        fits = len(shape) >= 2 and tuple(shape[-2:]) == blocks and len(shape) - 2 <= len(lead)
-        if not fits or not all(n in (1, m) for n, m in zip(shape[-3::-1], lead[::-1], strict=False)):
+        if len(shape) < 2 or tuple(shape[-2:]) != blocks or not broadcasts(shape[:-2], lead):
             raise ShapeError(
                 f"blocks.visible is {tuple(shape)}, but {size.tokens} tokens in blocks of {self.tokens} and "
                 f"{size.keys} keys in blocks of {self.keys} make {(*lead, *blocks)}: give that, 1 for what serves a "

@@ -8,7 +8,17 @@ from numpy.typing import ArrayLike
 
 from headwork.engine import blocked
 from headwork.engine.arguments import Call, SharedOptions, Whole, call_of, checked_places, spans
-from headwork.engine.arrays import Array, CallSizes, Layout, floats, is_swapped, same_precision, sizes, unmasked
+from headwork.engine.arrays import (
+    Array,
+    CallSizes,
+    Layout,
+    broadcasts,
+    floats,
+    is_swapped,
+    same_precision,
+    sizes,
+    unmasked,
+)
 from headwork.engine.attention import bits
 from headwork.engine.backend import kernel
 from headwork.engine.quantize import KINDS, cached, dequantized
@@ -160,8 +170,7 @@ def checked_scales(name: str, array: Array, given: ArrayLike | None) -> Array | 
 
 
 def check_scales(name: str, given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    sides = zip(given[::-1], wanted[::-1], strict=False)
-    if len(given) > 3 or not all(n in (1, m) for n, m in sides):
+    if not broadcasts(given, wanted):
         raise ShapeError(
             f"{name}_scales are {given}, but {name} has {wanted} rows: give one for each, or 1 where one serves a "
             "whole axis."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headwork.engine.arrays import Array, CallSizes, accumulator, floats
+from headwork.engine.arrays import Array, CallSizes, accumulator, broadcasts, floats
 from headwork.errors import HeadworkError, ShapeError
 
 
@@ -57,8 +57,7 @@ def checked_table(given: ArrayLike, size: CallSizes, sort: np.dtype[Any]) -> Arr
 
 
 def check_fit(name: str, given: tuple[int, ...], lead: tuple[int, ...], wanted: tuple[int, ...], what: str) -> None:
-    sides = zip(lead[::-1], wanted[::-1], strict=False)
-    if len(lead) > len(wanted) or not all(n in (1, m) for n, m in sides):
+    if not broadcasts(lead, wanted):
         raise ShapeError(f"{name} is {given}, but the call has (…, heads) = {wanted}: give {what}.")
 
 

@@ -12,7 +12,7 @@ from headwork.torch.decode_operator import Given, How, decode, operator
 from headwork.torch.full import Numbers, attention, checked_biases, whole
 from headwork.torch.path import KNOWN, check_tensors, needs_gradient, where
 from headwork.torch.quantize import KINDS, dequantized
-from headwork.torch.report import count
+from headwork.torch.report import count, dispatched
 
 
 def attention_decode(
@@ -71,7 +71,7 @@ def attention_decode(
     if path.way == "torch":
         out, lse = in_one_piece(query, given, how)
     else:
-        out, lse = decode(query, given, how) if path.way == "kernel" else operator(query, *given, *how)
+        out, lse = decode(query, given, how) if path.way == "kernel" else dispatched(operator, query, *given, *how)
     return (out, lse) if return_lse else out
 
 

@@ -9,6 +9,7 @@ from headwork.engine.backend import kernel
 from headwork.torch.calls import accumulator, seen_by_profiler, threads
 from headwork.torch.operator import LIBRARY
 from headwork.torch.quantize import KINDS
+from headwork.torch.report import count_compiled
 from headwork.torch.vmap import each
 
 
@@ -72,6 +73,7 @@ def raw(tensor: Tensor) -> Tensor:
 
 
 def on_cpu(query: Tensor, *flat: Any) -> tuple[Tensor, Tensor]:
+    count_compiled("headwork::attention_decode")
     return decode(query, Given(*flat[:9]), How(*flat[9:]))
 
 

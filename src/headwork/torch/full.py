@@ -15,7 +15,7 @@ from headwork.engine.arguments import (
     checked_softcap,
     reach,
 )
-from headwork.engine.arrays import CallSizes, Layout, is_swapped, sizes
+from headwork.engine.arrays import CallSizes, Layout, broadcasts, is_swapped, sizes
 from headwork.engine.block_mask import BlockMask
 from headwork.engine.head_numbers import check_fit, checked_dropout
 from headwork.errors import HeadworkError, ShapeError
@@ -154,8 +154,7 @@ def check_kind(name: str, given: object) -> None:
 def whole(name: str, given: Numbers, batch: tuple[int, ...], low: int, high: int) -> Tensor:
     """One whole number for every batch item. What is compiled or transformed is checked by the kernel's own bounds."""
     numbers = whole_numbers(name, given)
-    sides = zip(numbers.shape[::-1], batch[::-1], strict=False)
-    if numbers.dim() > len(batch) or not all(n in (1, m) for n, m in sides):
+    if not broadcasts(numbers.shape, batch):
         raise ShapeError(
             f"{name} is {tuple(numbers.shape)}, but the batch is {tuple(batch)}: give one number, or one for each item."
         )
@@ -214,4 +213,8 @@ def dropping(dropout: float, seed: int | Tensor | None) -> tuple[float, Tensor |
     share, given = checked_dropout(dropout, 0 if seed is None else seed)
     if not share:
         return 0.0, None
-    return share, fresh_seed() if seed is None else torch.tensor(given - 2**64 if given >= 2**63 else given)
+    if seed is None:
+        return share, fresh_seed()
+    if -(2**63) <= seed < 2**63:
+        return share, torch.tensor(seed)  # as it is: where it is a symbol of the compiler, 2**64 has no place
+    return share, torch.tensor(given - 2**64 if given >= 2**63 else given)

@@ -11,6 +11,7 @@ from torch.autograd.function import _SingleLevelFunction
 from headwork.engine.block_mask import BlockMask
 from headwork.errors import HeadworkError
 from headwork.torch.calls import Biases, Saved, What, accumulator, backward_into, forward_into, sink_gradient
+from headwork.torch.report import count_compiled
 
 NO_LSE, LSE, FINE_LSE = 0, 1, 2  # none; in the type of the sums; in float64, for gradients
 
@@ -98,6 +99,7 @@ def gathered(flat: tuple[Any, ...]) -> tuple[Biases, What]:
 
 
 def on_cpu(query: Tensor, key: Tensor, value: Tensor, *flat: Any) -> tuple[Tensor, Tensor]:
+    count_compiled("headwork::attention")
     return forward(query, key, value, *gathered(flat[:-1]), flat[-1])
 
 

@@ -16,7 +16,7 @@ from torch.compiler import is_compiling
 from torch.nn import Parameter
 from torch.utils._device import DeviceContext
 
-from headwork.engine.arrays import BATCH_AXES
+from headwork.engine.arrays import BATCH_AXES, broadcasts
 from headwork.engine.backend import REASON, kernel
 from headwork.errors import HeadworkError
 
@@ -161,8 +161,7 @@ def unfit(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_cau
     if mask.dtype not in (torch.bool, query.dtype):
         return f"a mask of {mask.dtype}"
     whole = (*lead, query.shape[-2], key.shape[-2])
-    sides = zip(mask.shape[::-1], whole[::-1], strict=False)
-    if mask.dim() < 2 or mask.dim() > len(whole) or not all(m in (1, n) for m, n in sides):
+    if mask.dim() < 2 or not broadcasts(mask.shape, whole):
         return f"a mask of shape {tuple(mask.shape)}"
     return ""
 

@@ -1,10 +1,14 @@
 """What ran: calls counted by function, way and reason, while somebody listens."""
 
 from collections import Counter
-from threading import Lock
+from threading import Lock, local
 from typing import Any, NamedTuple, Self
 
+from torch.compiler import is_compiling
+
 from headwork.torch.path import Path
+
+COMPILED = Path("operator", "in compiled code")
 
 
 class Ran(NamedTuple):
@@ -58,11 +62,43 @@ listening: list[Report] = []
 
 
 def report() -> Report:
-    """Count the calls of our functions, of torch's under `use` and of transformers' models, within a `with` block."""
+    """Count the calls of our functions, of torch's under `use` and of transformers' models, within a `with` block.
+
+    What was compiled is counted when it runs, as `headwork::attention`: who called it, and why that way, is gone then.
+    """
     return Report()
 
 
+class Within(local):
+    """Whether this thread is in a call that was counted where it was made."""
+
+    counted = False
+
+
+within = Within()
+
+
 def count(function: str, path: Path) -> None:
+    """While it is being compiled, nothing is called: compiled code is counted by the operator, when it runs."""
+    if is_compiling():
+        return
     for one in listening:
         with one.lock:
             one.calls[Ran(function, path.way, path.reason)] += 1
+
+
+def dispatched(operator: Any, *given: Any) -> Any:
+    """The operator, for a call that has been counted."""
+    if is_compiling():
+        return operator(*given)
+    within.counted = True
+    try:
+        return operator(*given)
+    finally:
+        within.counted = False
+
+
+def count_compiled(operator: str) -> None:
+    """By the operator that runs: what compiled or traced code calls, nobody has counted."""
+    if listening and not within.counted:
+        count(operator, COMPILED)

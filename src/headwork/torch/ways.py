@@ -10,6 +10,7 @@ from headwork.torch.formula import worked
 from headwork.torch.functions import AtOnce
 from headwork.torch.operator import LSE, NO_LSE, attention, forward
 from headwork.torch.path import Way, needs_gradient
+from headwork.torch.report import dispatched
 
 
 def fresh_seed() -> Tensor:
@@ -37,5 +38,5 @@ def run(
             found: tuple[Tensor, Tensor] = AtOnce.apply(query, key, value, *biases, what, blocks)
             return found
         return forward(query, key, value, biases, what, LSE if lse else NO_LSE, blocks)
-    result: tuple[Tensor, Tensor] = attention(query, key, value, *biases, *what, LSE if lse else NO_LSE)
+    result: tuple[Tensor, Tensor] = dispatched(attention, query, key, value, *biases, *what, LSE if lse else NO_LSE)
     return result
