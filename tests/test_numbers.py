@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwork.errors import HeadworkError
-from headwork.numbers.closed import Closed, Exact, dot, softmax
+from headwork.numbers.closed import Closed, Exact, dot, power_of_e, quotient, softmax
 from headwork.numbers.digits import decimal, exact_decimal, exponent, leading_digits, scientific, significant, to_float
 from headwork.numbers.enclosure import sign
 from headwork.numbers.expsum import Denominator, over_one
@@ -157,6 +157,23 @@ def test_equal_closed_forms_are_equal_however_they_are_written() -> None:
     assert PAIR[0] == FOUR[0] + FOUR[2]
     assert PAIR[0] != FOUR[0] + FOUR[1]
     assert FOUR[0] + FOUR[2] != Fraction(1, 2)
+
+
+def test_a_square_is_equal_to_itself_multiplied_out_however_many_stand_together() -> None:
+    """Σ 1/D² over one denominator would take all D² with all of them multiplied out: two by two they cancel."""
+    kept: Exact = Fraction(0)
+    multiplied: Exact = Fraction(0)
+    for n in range(1, 5):
+        first = softmax([Fraction(0), Fraction(-n), Fraction(-3 * n - 1), -n * root(2)])[0]
+        below = 1 + power_of_e(Fraction(-n)) + power_of_e(Fraction(-3 * n - 1)) + power_of_e(-n * root(2))
+        kept += n * first * first
+        multiplied += n * quotient(Fraction(1), below * below)
+    assert isinstance(kept, Closed)
+    assert isinstance(multiplied, Closed)
+    assert kept.parts != multiplied.parts
+    assert kept == multiplied
+    assert kept - multiplied + 3 == Fraction(3)
+    assert kept != multiplied + Fraction(1, 10**30)
 
 
 @given(st.lists(st.tuples(rationals, rationals), min_size=2, max_size=4), st.integers(0, 10**6))

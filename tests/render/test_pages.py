@@ -14,12 +14,15 @@ from typing import get_args
 import pytest
 
 from headwork import HeadworkError, solve
-from headwork.render.blocks import Block
+from headwork.render.blocks import Block, Picture
+from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
 from headwork.render.latex import BLOCKS as LATEX
 from headwork.render.markdown import BLOCKS as MARKDOWN
+from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
+from headwork.render.typst import LAYOUT, PIXEL
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -27,6 +30,7 @@ from tests.render.conftest import require
 
 Matches = Callable[[str, str], None]
 SHEETS = built_in()
+HEIGHT, WIDTH = 760, 482  # points of A4 within the margins
 NASTY = r"""50% of $x & y_z # {a} ~ ^b \end{document} </script><b>"q"</b> `*_[l](u)_*` | #panic() é ł 中 √2 −1"""
 
 
@@ -94,6 +98,37 @@ def test_pdf_pages_have_ink_inside_their_margins(name: str, workings: dict[str, 
         edges = [pixel for row in (*rows[:margin], *rows[-margin:]) for pixel in row]
         assert min(sides) > 200
         assert min(edges) > 200
+
+
+def test_a_picture_larger_than_a_page_is_made_smaller() -> None:
+    """Of two heads the way back is: on A4 what stood above and below was cut off."""
+    text = """
+formula = "multi_head"
+heads = 2
+[given]
+X = [[1], [0]]
+W_Q = [[[1]], [[2]]]
+W_K = [[[1]], [[0]]]
+W_V = [[[1]], [[1]]]
+W_O = [[1], [1]]
+[[part]]
+label = "a"
+kind = "gradient"
+loss = "sum"
+[[part]]
+label = "b"
+kind = "diagram"
+"""
+    shown = page(solve(parse_sheet(text, "back.toml")), **LAYOUT)
+    pictures = [block for block in shown if isinstance(block, Picture) and block.asked]
+    heights = [drawing.height * PIXEL for drawing in map(picture_of, pictures)]
+    assert min(heights) < HEIGHT < max(heights)
+    for picture in pictures:
+        found = re.search(r"width: ([\d.]+)pt", TYPST[Picture](picture))
+        assert found
+        drawing, width = picture_of(picture), float(found[1])
+        assert width <= WIDTH
+        assert width * drawing.height / drawing.width < HEIGHT
 
 
 def grey(picture: bytes) -> tuple[int, list[bytes]]:

@@ -23,13 +23,7 @@ MOST_PRODUCTS = 50_000  # a common denominator that takes more is not made
 
 def constant(fractions: Fractions) -> Real | None:
     """The plain number that the sum is; None when it is none."""
-    try:
-        if _moves(fractions):
-            return None
-    except ArithmeticError:  # too large or too small for float64
-        if not _rises(fractions) and _exactly(fractions, far=False) != _exactly(fractions, far=True):
-            return None
-    if any(_surely_moves(fractions, precise) for precise in PRECISIONS):
+    if _changes(fractions):
         return None
     pieces = expsum.apart(fractions)
     if len(pieces) > 1 and (known := _constants(pieces)) is not None:
@@ -37,14 +31,39 @@ def constant(fractions: Fractions) -> Real | None:
     return _over_one(fractions)
 
 
+def _changes(fractions: Fractions) -> bool:
+    """Whether digits show that it is none: the sum is another at another t."""
+    try:
+        if _moves(fractions):
+            return True
+    except ArithmeticError:  # too large or too small for float64
+        if not _rises(fractions) and _exactly(fractions, far=False) != _exactly(fractions, far=True):
+            return True
+    return any(_surely_moves(fractions, precise) for precise in PRECISIONS)
+
+
 def _constants(pieces: Iterable[Fractions]) -> Real | None:
-    """Their sum, where each is a plain number by itself: the product of all denominators might not fit."""
+    """Their sum, where each is a plain number, or two are together, as 1/D² is less the same with D² multiplied out:
+    the product of all denominators might not fit.
+    """
     total: Real = ZERO
+    rest: list[Fractions] = []
     for piece in pieces:
         plain = constant(piece) if len(piece) > 1 else _over_one(piece)
         if plain is None:
+            rest.append(piece)
+        else:
+            total = total + plain
+    while rest:
+        first, *others = rest
+        for place, other in enumerate(others):
+            both = {**first, **other}
+            if not _changes(both) and (plain := _over_one(both)) is not None:
+                total = total + plain
+                rest = others[:place] + others[place + 1 :]
+                break
+        else:
             return None
-        total = total + plain
     return total
 
 

@@ -13,6 +13,7 @@ from headwork.render.svg import svg
 
 LAYOUT = {"room": 88, "abreast": True}  # characters that fit on a line of A4
 PIXEL = 0.54  # points to a unit of a drawing
+PAGE = (480, 720)  # points that a page has for a picture
 TALLEST = 360  # points of a picture that nobody asked for: half the page
 BESIDE = 5  # displays that are about as high as such a picture
 WIDEST = 160  # points of one beside which the page goes on: a third of its width
@@ -125,10 +126,18 @@ def _block(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
-def drawing_typst(drawing: Drawing, theme: str = "light") -> str:
+def _on_the_page(picture: b.Picture) -> str:
+    """A picture that was asked for, smaller where it is larger than the page: what does not fit would be cut off."""
+    drawing = picture_of(picture)
+    fits = min(most / (size * PIXEL) for most, size in zip(PAGE, (drawing.width, drawing.height), strict=True))
+    return drawing_typst(drawing, share=min(1.0, fits))
+
+
+def drawing_typst(drawing: Drawing, theme: str = "light", share: float = 1.0) -> str:
     """A drawing with its text alternative."""
+    width = drawing.width * PIXEL * share
     return (
-        f'#image(bytes({string(svg(drawing, theme))}), format: "svg", width: {drawing.width * PIXEL:.1f}pt, '
+        f'#image(bytes({string(svg(drawing, theme))}), format: "svg", width: {width:.1f}pt, '
         f"alt: {string(drawing.words)})"
     )
 
@@ -226,7 +235,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Entries: _entries,
     b.Table: _table,
     # What comes next fills a page where a picture does not fit.
-    b.Picture: lambda picture: f"#floating[{drawing_typst(picture_of(picture))}]",
+    b.Picture: lambda picture: f"#floating[{_on_the_page(picture)}]",
     b.Heat: lambda heat: f"#block(inset: (left: 2.4em))[{drawing_typst(picture_of(heat))}]",
     b.Space: lambda space: f"#room({space.lines})",
     b.Marked: _marked,
