@@ -40,6 +40,7 @@ def block(
     root: Any = lambda v: np.sqrt(v + EPS),
     n: int = D,
     mean: bool = True,
+    axis: int = 1,
     gain: bool = True,
     shift: bool = True,
     residual: bool = True,
@@ -53,8 +54,8 @@ def block(
     def norm(x: Array, number: int) -> Array:
         if not norms:
             return x
-        less = x - x.mean(axis=1, keepdims=True) if mean else x
-        x = less / root((less**2).sum(axis=1, keepdims=True) / n)
+        less = x - x.mean(axis=axis, keepdims=True) if mean else x
+        x = less / root((less**2).sum(axis=axis, keepdims=True) / n)
         x = x * LEARNED[f"gamma_{number}"] if gain else x
         return np.asarray(x + LEARNED[f"beta_{number}"] if shift else x)
 
@@ -89,6 +90,7 @@ KNOBS: dict[str, dict[str, Any]] = {
     "norm-before-residual": {"norm_first": True},
     "residual-from-normed": {"normed_residual": True},
     "mean-kept": {"mean": False},
+    "norm-down-columns": {"axis": 0, "n": N},
     "variance-over-n-1": {"n": D - 1},
     "variance-without-root": {"root": lambda v: v + EPS},
     "forgot-eps": {"root": np.sqrt},
@@ -145,7 +147,9 @@ find = ["normed_1"]
 INSIDE = ("mean-kept", "variance-over-n-1", "variance-without-root", "forgot-eps", "eps-outside-root")
 
 
-@pytest.mark.parametrize("tag", ["forgot-residual", "norm-before-residual", *INSIDE, "forgot-gain", "forgot-shift"])
+@pytest.mark.parametrize(
+    "tag", ["forgot-residual", "norm-before-residual", "norm-down-columns", *INSIDE, "forgot-gain", "forgot-shift"]
+)
 def test_marking_names_it(tag: str) -> None:
     """To three places, and nothing else beside it that is made around attention."""
     sheet = parse_sheet(BLOCK, "block.toml")

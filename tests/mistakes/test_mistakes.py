@@ -29,9 +29,9 @@ mask-too-weak forgot-mask k-not-transposed q-k-swapped projection-transposed hea
 joined-by-rows heads-added split-before-projection split-untransposed merged-untransposed forgot-output-projection
 forgot-bias past-forgotten past-last causal-top-left forgot-positions forgot-position-bias position-bias-sign
 forgot-rotary rotary-backwards rotary-pairs forgot-softcap softcap-after-mask forgot-residual
-residual-from-normed forgot-norm norm-before-residual mean-kept variance-over-n-1 variance-without-root forgot-eps
-eps-outside-root forgot-gain forgot-shift forgot-relu gradient-not-transposed
-row-term-forgotten jacobian-diagonal backward-scale-forgotten backward-scale-twice
+residual-from-normed forgot-norm norm-before-residual norm-down-columns mean-kept variance-over-n-1
+variance-without-root forgot-eps eps-outside-root forgot-gain forgot-shift forgot-relu
+gradient-not-transposed row-term-forgotten jacobian-diagonal backward-scale-forgotten backward-scale-twice
 gradients-not-summed bias-gradient-not-summed sign one-entry swapped-entries transposed early-rounding
 """
 

@@ -8,7 +8,7 @@ from headwork.graph import Last, Step, in_order
 from headwork.mistakes.example import compare as compare
 from headwork.mistakes.operations import shapes
 from headwork.mistakes.rewriting import Edit, all_or_each, mistake_with_ways, relabelled
-from headwork.ops import Add, Divide, Multiply
+from headwork.ops import Add, Divide, Multiply, Transpose
 
 _X = {"X": [[1, 2, 6]], "W_Q": [[1], [0], [0]], "W_K": [[1], [0], [0]]}
 _EYE = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -146,6 +146,32 @@ def _inside(tag: str, advice: str, role: str) -> Callable[[Edit], Edit]:
         return edit
 
     return enter
+
+
+@mistake_with_ways("norm-down-columns", "The norm looks taken down the columns: every token's row is normed by itself.")
+def norm_down_columns(last: Last) -> Iterable[Edit]:
+    """Every column less its mean, over its deviation, as a batch norm does.
+
+    >>> two = {**_X, "X": [[1, 2, 6], [3, 2, 0]]}
+    >>> compare("norm-down-columns", "normed_1", "single_head", around="post-norm", W_V=_ZERO, **two)
+    right [[-0.9258, -0.4629, 1.389], [1.069, 0.2673, -1.336]], mistaken [[-1, 0, 1], [1, 0, -1]]
+    """
+    numbers = sorted({s.role[-1] for s in in_order(last) if s.role.startswith("from_mean_")})
+    return (partial(_down_columns, chosen) for chosen in all_or_each(numbers))
+
+
+def _down_columns(numbers: list[str], step: Step) -> Step | None:
+    role, _, number = step.role.rpartition("_")
+    if role not in ("mean", "variance", "with_eps") or number not in numbers:
+        return None
+    first, *others = step.inputs
+    if role != "with_eps" and shapes(first)[first][-2] == 1:  # of one token nothing would be left
+        return None
+    if role == "with_eps" and not isinstance(first.op, Transpose):
+        return None
+    columns = Step(Transpose(), (first,), f"{step.role}_columns", step.head)
+    down = Step(step.op, (columns, *others), f"{step.role}_down", step.head)
+    return Step(Transpose(), (down,), step.role, step.head)
 
 
 @_inside("mean-kept", "The mean looks left in: a layer norm takes it from every entry of its row first.", "from_mean")
