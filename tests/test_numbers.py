@@ -167,7 +167,9 @@ def test_a_square_is_equal_to_itself_multiplied_out_however_many_stand_together(
         first = softmax([Fraction(0), Fraction(-n), Fraction(-3 * n - 1), -n * root(2)])[0]
         below = 1 + power_of_e(Fraction(-n)) + power_of_e(Fraction(-3 * n - 1)) + power_of_e(-n * root(2))
         kept += n * first * first
-        multiplied += n * quotient(Fraction(1), below * below)
+        inverse = quotient(Fraction(1), below * below)
+        assert inverse is not None
+        multiplied += n * inverse
     assert isinstance(kept, Closed)
     assert isinstance(multiplied, Closed)
     assert kept.parts != multiplied.parts
