@@ -22,7 +22,7 @@ from headwork.render.markdown import BLOCKS as MARKDOWN
 from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import LAYOUT, PIXEL
+from headwork.render.typst import PIXEL
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -119,7 +119,7 @@ loss = "sum"
 label = "b"
 kind = "diagram"
 """
-    shown = page(solve(parse_sheet(text, "back.toml")), **LAYOUT)
+    shown = page(solve(parse_sheet(text, "back.toml")))
     pictures = [block for block in shown if isinstance(block, Picture) and block.asked]
     heights = [drawing.height * PIXEL for drawing in map(picture_of, pictures)]
     assert min(heights) < HEIGHT < max(heights)
