@@ -94,7 +94,8 @@ def test_a_build_where_only_the_wheels_folder_can_be_written(tmp_path: Path) -> 
     """Sources and folders for temporary files are read-only, as in a locked-down container."""
     needs("scikit_build_core")
     require("bwrap")
-    pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), str(ROOT)]
+    options = ["--no-cache-dir", "--no-build-isolation", "--no-deps", "--wheel-dir", str(tmp_path)]
+    pip = [sys.executable, "-m", "pip", "wheel", *options, str(ROOT)]  # root's pip fails at a cache it cannot write
     place = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", str(tmp_path), str(tmp_path)]
     done = subprocess.run(
         ["bwrap", *place, "--chdir", str(tmp_path), "--", *pip],
