@@ -114,6 +114,31 @@ std::atomic<const Kernel *> &chosen() {
     return kernel;
 }
 
+// Vectors of 64 bytes lower the clock of some CPUs for a while, which costs the caller more than so few
+// multiplications gain by them. A kernel that was asked for by name takes every call.
+constexpr int64_t BRIEF = 1024;
+
+std::atomic<const Kernel *> &chosen_for_brief() {
+    static std::atomic<const Kernel *> kernel{[] {
+        for (const Kernel &narrower : kernels)
+            if (strncmp(narrower.name, "avx512", 6) != 0 && strcmp(narrower.name, "amx") != 0 && narrower.runs())
+                return &narrower;
+        return best();
+    }()};
+    return kernel;
+}
+
+bool is_brief(const hw_attention &call) {
+    if (call.spans || call.block_table) return false;
+    int64_t products = call.heads;
+    for (const int64_t size : {call.batch[0], call.batch[1], call.batch[2], call.batch[3], call.batch[4], call.batch[5],
+                               call.batch[6], call.batch[7], call.tokens, call.keys, call.d_k + call.d_v})
+        if (__builtin_mul_overflow(products, size, &products)) return false;
+    return products <= BRIEF;
+}
+
+const Kernel &kernel_for(const hw_attention &call) { return *(is_brief(call) ? chosen_for_brief() : chosen()).load(); }
+
 } // namespace
 } // namespace headwork
 
@@ -121,13 +146,13 @@ using namespace headwork;
 
 int hw_forward(const hw_attention *call) {
     if (call->heads == 0 || call->kv_heads == 0) return 0;
-    return chosen().load()->forward(call, call->threads > 0 ? call->threads : default_threads());
+    return kernel_for(*call).forward(call, call->threads > 0 ? call->threads : default_threads());
 }
 
 int hw_backward(const hw_gradients *gradients) {
     const hw_attention &call = gradients->call;
     if (call.heads == 0 || call.kv_heads == 0) return 0;
-    return chosen().load()->backward(gradients, call.threads > 0 ? call.threads : default_threads());
+    return kernel_for(call).backward(gradients, call.threads > 0 ? call.threads : default_threads());
 }
 
 int hw_merge(const hw_attention *to, const hw_array *out, const hw_array *lse) {
@@ -149,6 +174,7 @@ int hw_use_cpu(const char *name) {
         if (strcmp(kernel.name, name) != 0) continue;
         if (!kernel.runs()) return 1;
         chosen().store(&kernel);
+        chosen_for_brief().store(&kernel);
         return 0;
     }
     return 1;

@@ -56,9 +56,24 @@ __attribute__((noinline)) void columns_of_product(Span rows, Terms<T> a, const T
     tiles_of_product<T, NV, tile_of<NV>>(rows, a, b, b_row, span, take);
 }
 
-// How many vectors of columns to work at once where so many are left: a rest of four is two and two, as one alone loads
-// more than it multiplies.
-constexpr int64_t vectors_at_once(int64_t left) { return left == 3 || left > 4 ? 3 : least<int64_t>(left, 2); }
+// How many vectors of columns to work at once where so many are left: 4 of 32 registers' worth, 3 of 16. A rest of one
+// more is shared out, as one alone loads more than it multiplies.
+constexpr int widest = HW_BYTES == 64 ? 4 : 3;
+constexpr int64_t vectors_at_once(int64_t left) {
+    if (widest == 4 && (left % 4 == 0 || left > 6)) return 4;
+    return left == 3 || left > 4 ? 3 : least<int64_t>(left, 2);
+}
+
+template <int NV> struct Vectors {
+    static constexpr int count = NV;
+};
+
+// f(Vectors<count>), for a count that vectors_at_once gives.
+template <int NV = widest, class F> HW_INLINE void with_vectors(int64_t count, F f) {
+    if constexpr (NV > 1)
+        if (count != NV) return with_vectors<NV - 1>(count, f);
+    f(Vectors<NV>{});
+}
 
 // NV vectors of columns of c += a·b. The terms are summed by themselves before they are added, as in mix_tile.
 template <class T, int NV, class Spans>
@@ -74,9 +89,9 @@ void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a,
                  Spans span) {
     for (int64_t done = 0; done < columns;) {
         const int64_t taken = vectors_at_once((columns - done) / W<T>);
-        if (taken == 3) add_columns<T, 3>(c + done, c_row, rows, a, b + done, b_row, span);
-        else if (taken == 2) add_columns<T, 2>(c + done, c_row, rows, a, b + done, b_row, span);
-        else add_columns<T, 1>(c + done, c_row, rows, a, b + done, b_row, span);
+        with_vectors(taken, [=](auto vectors) HW_LAMBDA {
+            add_columns<T, decltype(vectors)::count>(c + done, c_row, rows, a, b + done, b_row, span);
+        });
         done += taken * W<T>;
     }
 }

@@ -10,7 +10,7 @@
 
 namespace headwork::HW_CPU {
 
-constexpr int64_t tile_keys = 48, tile_rows = 96; // of one tile of scores, at most
+constexpr int64_t tile_keys = HW_BYTES == 64 ? 64 : 48, tile_rows = 96; // of one tile of scores, at most
 template <class T> constexpr int64_t key_step = most<int64_t>(W<T>, row_step);
 
 constexpr int64_t rounded(int64_t count, int64_t step) { return (count + step - 1) / step * step; }

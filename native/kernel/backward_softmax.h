@@ -115,9 +115,9 @@ template <class T> struct Tile {
         for (int64_t g = 0, width; g < padded; g += width) {
             width = vectors_at_once((padded - g) / W<T>) * W<T>;
             const auto here = [=](int64_t r, int v, Vec<T> sum) HW_LAMBDA { take(r, g + v * W<T>, sum); };
-            if (width == 3 * W<T>) columns_of_product<T, 3>(rows_of(g), a, turned + g * d, width, all, here);
-            else if (width == 2 * W<T>) columns_of_product<T, 2>(rows_of(g), a, turned + g * d, width, all, here);
-            else columns_of_product<T, 1>(rows_of(g), a, turned + g * d, width, all, here);
+            with_vectors(width / W<T>, [=](auto vectors) HW_LAMBDA {
+                columns_of_product<T, decltype(vectors)::count>(rows_of(g), a, turned + g * d, width, all, here);
+            });
         }
     }
 
