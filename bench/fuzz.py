@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fuzz_draws import KINDS, TEMPERS, Case, case
+from fuzz_cases import Case
+from fuzz_draws import KINDS, TEMPERS, case
 from fuzz_sheets import toml_value
 from typer.main import get_command
 

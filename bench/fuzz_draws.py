@@ -6,23 +6,13 @@ import json
 import zlib
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from fuzz_sheets import (
-    EXTREME,
-    JUNK,
-    hostile_table,
-    hostile_text,
-    junk,
-    matrix,
-    name,
-    sheet_table,
-    small,
-    toml,
-    toml_value,
-)
+from fuzz_cases import Case
+from fuzz_classes import marked_class, package, roster
+from fuzz_numbers import EXTREME, JUNK, junk, matrix, small
+from fuzz_sheets import hostile_table, hostile_text, name, sheet_table, toml, toml_value
 from typer.main import get_command
 
 from headwork.cli import app
@@ -31,14 +21,6 @@ from headwork.marking.graders import GRADERS
 from headwork.sheets.shelf import built_in, text_of
 
 TEMPERS = ("legal", "extreme", "hostile")
-
-
-@dataclass(frozen=True)
-class Case:
-    """Files, and the command that is run beside them."""
-
-    arguments: list[str]
-    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 SOLVED = (".html", ".json", ".md", ".tex", ".typ", ".ipynb", ".svg", ".txt", ".xyz", "")
@@ -207,6 +189,9 @@ KINDS: Mapping[str, Callable[[Random, str], Case]] = {
     "answers": answers,
     "link": link,
     "command": command,
+    "class": marked_class,
+    "roster": roster,
+    "package": package,
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fuzz import own_folder, run
-from fuzz_draws import Case
+from fuzz_cases import Case
 
 ATTACKS = sorted((Path(__file__).parent / "attacks").iterdir())
 

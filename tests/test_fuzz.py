@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from fuzz import Outcome, fuzz, own_folder, run
-from fuzz_draws import KINDS, TEMPERS, Case, case
+from fuzz_cases import Case
+from fuzz_draws import KINDS, TEMPERS, case
 
 from headwork import cli
 
