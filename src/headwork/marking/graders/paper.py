@@ -10,7 +10,7 @@ from typing import Any
 from headwork.marking.graders.fields import Field, fields
 from headwork.marking.rules import MarkingRules
 from headwork.maths import Prose
-from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Question, Title
+from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Question, Table, Title
 from headwork.render.latex_maths import latex
 from headwork.render.markdown import aligned_latex, block_markdown, for_notebooks
 from headwork.render.page import layout_of, part_blocks, problem_blocks
@@ -82,13 +82,20 @@ def _inline(formula: str) -> str:
     return rf"\({escape(formula.strip(), quote=False)}\)"
 
 
-# The blocks of a question paper: no worked line, table or picture is among them.
+def _table(table: Table) -> str:
+    rows = ("".join(f"<td>{_prose(cell)}</td>" for cell in row) for row in (table.header, *table.rows))
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+# The blocks of a question paper: no worked line or picture is among them, and a table where what is handed over has
+# tokens beside its rows.
 _HTML: Mapping[type[Block], Callable[[Any], str]] = {
     Title: lambda block: f"<h3>{escape(block.text)}</h3>",
     Heading: lambda block: f"<h4>{escape(block.text)}</h4>",
     Question: lambda block: f"<p><b>({escape(block.label)})</b> {_prose(block.text)}</p>",
     Paragraph: lambda block: f"<p>{_prose(block.text)}</p>",
     Flow: lambda block: "<p>" + " &#160; ".join(_inline(latex(item)) for item in block.items) + "</p>",
+    Table: _table,
     Display: lambda block: rf"<p>\[{escape(aligned_latex(block.lines), quote=False)}\]</p>",
 }
 
