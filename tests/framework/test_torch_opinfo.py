@@ -77,10 +77,12 @@ def spread(a: torch.Tensor, b: torch.Tensor) -> float:
 def test_torchs_samples(dtype: torch.dtype, below: bool) -> None:
     """Results and gradients as close to torch's function as torch asks of the type; in 16 bits, where torch's own
     results are farther off than that, as close to float64's. Gradients in 16 bits, and below torch's function: at most
-    twice the error of torch's fused kernel. torch hands the log-sum-exp on in float32, and the samples' scores go into
-    the hundreds: below, the rounding of the largest score is allowed besides.
+    twice the error of torch's fused kernel, and the rounding of the largest score besides: the samples' scores go into
+    the hundreds, and in a sample of three tokens by six keys luck decides on whom it falls. Over the numbers of all
+    samples it does not: there, at most one and a half times torch's error.
     """
     seen = 0
+    off = {"ours": 0.0, "torch's": 0.0}
     tolerance = {"atol": 5e-5, "rtol": 5e-6} if dtype == torch.float32 else {}  # as torch's OpInfo has it
     for sample in samples(dtype):
         with use() if below else torch.enable_grad():
@@ -100,13 +102,15 @@ def test_torchs_samples(dtype: torch.dtype, below: bool) -> None:
         elif not below:  # what goes below torch's function is only what torch sends there
             torch.testing.assert_close(got[0], exact[0].to(dtype))
         theirs = run(torchs_own if sample.kwargs.get("enable_gqa") else fused, sample, dtype)
-        rounding = torch.finfo(dtype).eps
-        if below:
-            scores = sample.input.detach().double() @ sample.args[0].detach().double().mT
-            largest = float(scores.abs().max()) / sample.input.shape[-1] ** 0.5
-            rounding = max(rounding, torch.finfo(torch.float32).eps * largest)
+        scores = sample.input.detach().double() @ sample.args[0].detach().double().mT
+        largest = float(scores.abs().max()) / sample.input.shape[-1] ** 0.5
+        rounding = max(torch.finfo(dtype).eps, torch.finfo(torch.float32).eps * largest)
         for ours, fast, fine in zip(got, theirs, exact, strict=True):
             if fast is not None:  # torch's fused kernel has no gradient of a mask
                 seen += 1
-                assert spread(ours, fine) <= 2 * spread(fast, fine) + rounding * float(fine.abs().max())
+                size = float(fine.abs().max())
+                assert spread(ours, fine) <= 2 * spread(fast, fine) + rounding * size
+                for who, result in (("ours", ours), ("torch's", fast)):
+                    off[who] += float(((result.double() - fine) / (size or 1)).square().sum())
     assert seen > 40 or dtype == torch.float64
+    assert off["ours"] <= 1.5**2 * off["torch's"]

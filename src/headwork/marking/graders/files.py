@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import marshal
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from hashlib import sha256
 from html import escape
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +52,19 @@ def _walk(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
             yield from _walk(entry, f"{name}/{entry.name}")
         elif entry.is_file() and entry.name.endswith(_KEPT):
             yield f"{name}/{entry.name}", entry.read_bytes()
+
+
+def compiled(files: Files) -> Files:
+    """The same with every module's byte code beside it, for a grader that imports from a zip and keeps nothing: that
+    halves what an import takes. A Python of another version than ours passes it over and compiles the source."""
+    never_checked = (1).to_bytes(4, "little")  # a .pyc told by its source's hash and not held to it, as PEP 552 has it
+    head = MAGIC_NUMBER + never_checked
+    codes = {
+        f"{name}c": head + source_hash(content) + marshal.dumps(compile(content, name, "exec", dont_inherit=True))
+        for name, content in files.items()
+        if name.endswith(".py")
+    }
+    return {**files, **codes}
 
 
 def wheel() -> tuple[str, bytes]:

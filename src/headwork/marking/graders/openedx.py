@@ -10,7 +10,7 @@ from typing import Any
 
 from headwork.marking.graders.family import Family
 from headwork.marking.graders.fields import FORM, Field, fields, marked_lines, places_to_type, whole_points
-from headwork.marking.graders.files import Files, headwork_files, zipped
+from headwork.marking.graders.files import Files, compiled, headwork_files, zipped
 from headwork.marking.graders.paper import html, name_html, paper
 
 _SCRIPT = """
@@ -24,7 +24,7 @@ def check(expect, answers, seed):
 
 def package(family: Family, name: str) -> Files:
     """A folder: the problem's XML, and headwork as the library of the course, the same for every problem."""
-    return {f"{name}.xml": _problem(family).encode(), "python_lib.zip": zipped(headwork_files())}
+    return {f"{name}.xml": _problem(family).encode(), "python_lib.zip": zipped(compiled(headwork_files()))}
 
 
 def _problem(family: Family) -> str:
