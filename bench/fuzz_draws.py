@@ -13,7 +13,7 @@ from fuzz_cases import Case
 from fuzz_classes import marked_class, package, roster
 from fuzz_numbers import EXTREME, JUNK, junk, matrix, small
 from fuzz_sheets import hostile_table, hostile_text, name, sheet_table, toml, toml_value
-from typer.main import get_command
+from typer.main import get_group
 
 from headwork.cli import app
 from headwork.formulas import FORMULAS
@@ -127,8 +127,9 @@ def link(draw: Random, temper: str) -> Case:
 
 # Which time the machine, run somebody's code or model, fetch a package, and serve until they are stopped.
 LEFT_OUT = ("bench", "inspect", "look", "site", "open")
-_ALL: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]  # a group has them
-COMMANDS = {name: command for name, command in _ALL.items() if name not in LEFT_OUT}
+COMMANDS: Mapping[str, Any] = {
+    name: command for name, command in get_group(app).commands.items() if name not in LEFT_OUT
+}
 
 
 def command(draw: Random, temper: str) -> Case:

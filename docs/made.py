@@ -51,13 +51,13 @@ def bench() -> dict[str, bytes]:
 
 def command_line() -> Iterator[str]:
     """Every command's own help."""
-    from typer.main import get_command
+    from typer.main import get_group
     from typer.testing import CliRunner
 
     from headwork.cli import app
 
     yield "# The command line\n\nEvery command says this of itself with `--help`.\n"
-    for name in ("", *get_command(app).commands):  # type: ignore[attr-defined]  # a group has them
+    for name in ("", *get_group(app).commands):
         asked = [*([name] if name else []), "--help"]
         said = CliRunner().invoke(app, asked, prog_name="headwork", env={"COLUMNS": "100"}).output
         yield f"## {f'headwork {name}'.strip()}\n\n```text\n{said.strip()}\n```\n"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
+from typer.main import get_group
 from typer.testing import CliRunner
 
 import headwork
@@ -229,7 +229,7 @@ AFAR = ("headwork bench", "headwork inspect", "headwork look", "headwork mark", 
 @pytest.mark.parametrize(("page", "command"), PASSING)
 def test_a_command_named_in_passing_exists(page: str, command: str) -> None:
     name, *words = shlex.split(command)[1:]
-    known = {option for parameter in get_command(app).commands[name].params for option in parameter.opts}  # type: ignore[attr-defined]
+    known = {option for parameter in get_group(app).commands[name].params for option in parameter.opts}
     assert {word for word in words if word.startswith("-")} <= known
 
 

@@ -71,5 +71,6 @@ def mapped_backward(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[An
     return tuple(for_every_item(gradient, size) for gradient in found), (0,) * 7
 
 
-torch.library.register_vmap("headwork::attention", mapped, lib=LIBRARY)
-torch.library.register_vmap("headwork::attention_backward", mapped_backward, lib=LIBRARY)
+def register_rules() -> None:
+    torch.library.register_vmap("headwork::attention", mapped, lib=LIBRARY)
+    torch.library.register_vmap("headwork::attention_backward", mapped_backward, lib=LIBRARY)

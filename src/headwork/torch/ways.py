@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-import headwork.torch.vmap  # noqa: F401  # registers the operators' rules
 from headwork.engine.block_mask import BlockMask
 from headwork.torch.calls import Biases, What
 from headwork.torch.formula import worked
@@ -11,6 +10,9 @@ from headwork.torch.functions import AtOnce
 from headwork.torch.operator import LSE, NO_LSE, attention, forward
 from headwork.torch.path import Way, needs_gradient
 from headwork.torch.report import dispatched
+from headwork.torch.vmap import register_rules
+
+register_rules()
 
 
 def fresh_seed() -> Tensor:
