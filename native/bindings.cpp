@@ -21,19 +21,9 @@ struct Options {
 hw_attention described(const View &q, const View &k, const View &v, const Given &given, const View &out,
                        const View &lse, const Options &options) {
     const Axes axes = axes_of(out, options.swapped);
-    hw_attention call{};
+    hw_attention call = plainly(q, k, v, out, axes);
     int64_t items = 1;
     for (int i = 0; i < HW_BATCH_AXES; ++i) items *= call.batch[HW_BATCH_AXES - 1 - i] = out.size(4 + i);
-    call.heads = q.size(axes.head);
-    call.kv_heads = k.size(axes.head);
-    call.tokens = q.size(axes.row);
-    call.keys = k.size(axes.row);
-    call.d_k = q.size(1);
-    call.d_v = v.size(1);
-    call.q = array_of(q, axes, 3);
-    call.k = array_of(k, axes, 3);
-    call.v = array_of(v, axes, 3);
-    call.out = array_of(out, axes, 3);
     call.mask = mask_of(given.mask);
     call.sinks = array_of(given.sinks, heads_only, 1);
     call.slopes = array_of(given.slopes, heads_only, 1);

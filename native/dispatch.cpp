@@ -116,7 +116,7 @@ std::atomic<const Kernel *> &chosen() {
 
 // Vectors of 64 bytes lower the clock of some CPUs for a while, which costs the caller more than so few
 // multiplications gain by them. A kernel that was asked for by name takes every call.
-constexpr int64_t BRIEF = 1024;
+constexpr double BRIEF = 1024;
 
 std::atomic<const Kernel *> &chosen_for_brief() {
     static std::atomic<const Kernel *> kernel{[] {
@@ -130,10 +130,10 @@ std::atomic<const Kernel *> &chosen_for_brief() {
 
 bool is_brief(const hw_attention &call) {
     if (call.spans || call.block_table) return false;
-    int64_t products = call.heads;
-    for (const int64_t size : {call.batch[0], call.batch[1], call.batch[2], call.batch[3], call.batch[4], call.batch[5],
-                               call.batch[6], call.batch[7], call.tokens, call.keys, call.d_k + call.d_v})
-        if (__builtin_mul_overflow(products, size, &products)) return false;
+    double products = 1;
+    for (const int64_t size : {call.heads, call.tokens, call.keys, call.d_k + call.d_v})
+        products *= static_cast<double>(size);
+    for (const int64_t size : call.batch) products *= static_cast<double>(size);
     return products <= BRIEF;
 }
 
