@@ -97,6 +97,24 @@ int hw_backward(const hw_gradients *gradients);
 // Merges `out` and `lse`, a result over other keys, into those of `to`, of which nothing else but the sizes is read.
 int hw_merge(const hw_attention *to, const hw_array *out, const hw_array *lse);
 
+// A linear layer: out = x·weights + bias, x (rows, inputs), weights (inputs, outputs), out (rows, outputs), all of
+// float32; rows are so many numbers apart. The result does not depend on the number of threads.
+typedef struct {
+    const float *x, *weights, *bias; // the bias is optional
+    float *out;
+    int64_t rows, inputs, outputs, x_row, weights_row, out_row;
+    int turned;  // the weights lie as (outputs, inputs)
+    int threads; // how many at most; 0 = the default
+} hw_linear;
+
+// What it returns but 0; HW_NOT_SUITED, with nothing done, where the rows are too few to pack the weights for, or
+// inputs or outputs fill no whole vectors.
+enum { HW_NO_MEMORY = 1, HW_NOT_SUITED = 2 };
+int hw_linear_layer(const hw_linear *of);
+
+// Whether that is ahead of the library that others bring: Intel's gives an AMD with vectors of 64 bytes half of them.
+int hw_linear_is_ahead(void);
+
 // What to time to know the machine's limits: float32 operations that wait for nothing, and reading that does no more.
 void hw_multiply_add(int64_t operations, int threads);
 void hw_read(const char *data, int64_t bytes, int threads);

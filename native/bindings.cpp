@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "decode_from_cache.h"
+#include "linear_layer.h"
 #include "plain_tensors.h"
 #include "short_call.h"
 
@@ -157,6 +158,9 @@ NB_MODULE(_native, module) {
                nb::arg("out").none(), nb::arg("lse").none(), nb::arg("dout"), nb::arg("dq").none(),
                nb::arg("dk").none(), nb::arg("dv").none(), nb::arg("causal"), nb::arg("scale").none(),
                nb::arg("threads"));
+    module.def("linear", &linear_layer, nb::arg("x"), nb::arg("weights"), nb::arg("bias").none(), nb::arg("out"),
+               nb::arg("threads"));
+    module.def("linear_is_ahead", [] { return hw_linear_is_ahead() != 0; });
     module.def(
         "multiply_add",
         [](int64_t operations, int threads) {

@@ -24,6 +24,12 @@ inline bool system_saves(uint32_t registers) {
     return (low & registers) == registers;
 }
 
+inline bool made_by_amd() {
+    unsigned most, first, last, middle; // of twelve letters, four by four
+    return __get_cpuid(0, &most, &first, &last, &middle) && first == 0x68747541 && middle == 0x69746e65 &&
+           last == 0x444d4163;
+}
+
 inline bool has_avx2() {
     constexpr uint32_t fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29, avx2 = 1u << 5;
     return system_saves(0x06) && cpu_has(1, ecx, fma | avx | f16c) && cpu_has(7, ebx, avx2);

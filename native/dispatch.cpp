@@ -23,6 +23,7 @@ namespace headwork {
     int forward_call(const hw_attention *, int);                                                                       \
     int backward_call(const hw_gradients *, int);                                                                      \
     int merge_call(const hw_attention *, const hw_array *, const hw_array *, int);                                     \
+    int linear_call(const hw_linear *, int);                                                                           \
     void multiply_add(int64_t, int);                                                                                   \
     void read(const char *, int64_t, int);                                                                             \
     }
@@ -52,6 +53,7 @@ struct Kernel {
     int (*forward)(const hw_attention *, int);
     int (*backward)(const hw_gradients *, int);
     int (*merge)(const hw_attention *, const hw_array *, const hw_array *, int);
+    int (*linear)(const hw_linear *, int);
     void (*multiply_add)(int64_t, int);
     void (*read)(const char *, int64_t, int);
     bool (*runs)();
@@ -87,20 +89,22 @@ const Kernel kernels[] = {
 // the best first
 #ifdef HEADWORK_X86
 #ifdef HEADWORK_AMX
-    {"amx", forward_in_tiles, avx512::backward_call, avx512::merge_call, avx512::multiply_add, avx512::read, runs_amx},
+    {"amx", forward_in_tiles, avx512::backward_call, avx512::merge_call, avx512::linear_call, avx512::multiply_add,
+     avx512::read, runs_amx},
 #endif
 #ifdef HEADWORK_AVX512_BF16
-    {"avx512_bf16", avx512_bf16::forward_call, avx512::backward_call, avx512::merge_call, avx512::multiply_add,
-     avx512::read, runs_avx512_bf16},
+    {"avx512_bf16", avx512_bf16::forward_call, avx512::backward_call, avx512::merge_call, avx512::linear_call,
+     avx512::multiply_add, avx512::read, runs_avx512_bf16},
 #endif
 #ifndef HEADWORK_NO_AVX512
-    {"avx512", avx512::forward_call, avx512::backward_call, avx512::merge_call, avx512::multiply_add, avx512::read,
-     runs_avx512},
+    {"avx512", avx512::forward_call, avx512::backward_call, avx512::merge_call, avx512::linear_call,
+     avx512::multiply_add, avx512::read, runs_avx512},
 #endif
-    {"avx2", avx2::forward_call, avx2::backward_call, avx2::merge_call, avx2::multiply_add, avx2::read, has_avx2},
+    {"avx2", avx2::forward_call, avx2::backward_call, avx2::merge_call, avx2::linear_call, avx2::multiply_add,
+     avx2::read, has_avx2},
 #endif
-    {"baseline", baseline::forward_call, baseline::backward_call, baseline::merge_call, baseline::multiply_add,
-     baseline::read, [] { return true; }},
+    {"baseline", baseline::forward_call, baseline::backward_call, baseline::merge_call, baseline::linear_call,
+     baseline::multiply_add, baseline::read, [] { return true; }},
 };
 
 const Kernel *best() {
@@ -157,6 +161,18 @@ int hw_backward(const hw_gradients *gradients) {
 
 int hw_merge(const hw_attention *to, const hw_array *out, const hw_array *lse) {
     return chosen().load()->merge(to, out, lse, to->threads > 0 ? to->threads : default_threads());
+}
+
+int hw_linear_layer(const hw_linear *of) {
+    return chosen().load()->linear(of, of->threads > 0 ? of->threads : default_threads());
+}
+
+int hw_linear_is_ahead() {
+#ifdef HEADWORK_X86
+    return chosen().load()->linear == kernels[0].linear && has_avx512() && made_by_amd();
+#else
+    return 0;
+#endif
 }
 
 void hw_multiply_add(int64_t operations, int threads) {

@@ -31,7 +31,7 @@ suite() { # name, instruction set, runtime library, tests…
         "$python" -m pytest -q -x -s -p no:cacheprovider "$@"
 }
 
-engine=(tests/engine/test_{arrays,backward,bfloat16,corners,decode,errors,graph,options,packed,partial,short_call,sizes,threads}.py tests/conformance/test_onnx.py)
+engine=(tests/engine/test_{arrays,backward,bfloat16,corners,decode,errors,graph,linear,options,packed,partial,short_call,sizes,threads}.py tests/conformance/test_onnx.py)
 build wide -DHEADWORK_EMULATE_AVX512=ON
 suite wide avx512 "" "${engine[@]}"
 brain=(tests/engine/test_{bfloat16,corners,options,sizes,threads}.py tests/conformance/test_onnx.py)

@@ -96,5 +96,16 @@ void add_product(T *c, int64_t c_row, int64_t rows, int64_t columns, Terms<T> a,
     }
 }
 
+// `width` rows of `from` as the columns of b: to[c][j] = from[j][c]. Both counts are multiples of W.
+template <class T> void turn_rows(T *to, const T *from, int64_t row, int64_t width, int64_t columns) {
+    for (int64_t j = 0; j < width; j += W<T>)
+        for (int64_t c = 0; c < columns; c += W<T>) {
+            Vec<T> part[W<T>];
+            HW_EACH(i, 0, W<T>) part[i] = load<T>(from + (j + i) * row + c);
+            transpose<T>(part);
+            HW_EACH(i, 0, W<T>) store<T>(to + (c + i) * width + j, part[i]);
+        }
+}
+
 } // namespace headwork::HW_CPU
 #endif

@@ -181,13 +181,7 @@ template <class T> struct Keys {
     void turn(T *to, const T *from, int64_t d) const {
         for (int64_t j = 0, width; j < padded; j += width) {
             width = vectors_at_once((padded - j) / W<T>) * W<T>;
-            for (int64_t at = j; at < j + width; at += W<T>)
-                for (int64_t c = 0; c < d; c += W<T>) {
-                    Vec<T> part[W<T>];
-                    HW_EACH(i, 0, W<T>) part[i] = load<T>(from + (at + i) * d + c);
-                    transpose<T>(part);
-                    HW_EACH(i, 0, W<T>) store<T>(to + j * d + (c + i) * width + at - j, part[i]);
-                }
+            turn_rows(to + j * d, from + j * d, d, width, d);
         }
     }
 };

@@ -17,8 +17,9 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 
 from headwork import MultiHead
+from headwork.engine.backend import kernel
 from headwork.errors import HeadworkError
-from headwork.torch import MultiheadAttention
+from headwork.torch import MultiheadAttention, calls
 
 MODULE = next(info for info in module_db if info.module_cls is nn.MultiheadAttention)
 FORWARD = next(info for info in op_db if info.name == "nn.functional.multi_head_attention_forward")
@@ -352,3 +353,54 @@ def test_inputs_that_do_not_fit() -> None:
         with pytest.raises(HeadworkError) as error:
             layer(*arguments, **options)
         assert message in str(error.value)
+
+
+class TestWhereOurProductIsAhead:
+    """The projections by the kernel, as a machine does it on which that is ahead of torch's library."""
+
+    @pytest.fixture(autouse=True)
+    def ahead(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+        """The shapes of what our product took."""
+        taken: list[tuple[int, ...]] = []
+        if kernel is None:
+            pytest.skip("the product is the compiled kernel's: pip install .")
+
+        class Watched:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(kernel, name)
+
+            def linear(self, x: Tensor, *others: Any) -> bool:
+                done: bool = self.__getattr__("linear")(x, *others)
+                taken.extend([tuple(x.shape)] * done)
+                return done
+
+        monkeypatch.setattr(calls, "AHEAD", True)
+        monkeypatch.setattr(calls, "kernel", Watched())
+        return taken
+
+    @pytest.mark.parametrize("batch_first", [False, True])
+    def test_evaluation_is_torchs(self, ahead: list[tuple[int, ...]], batch_first: bool) -> None:
+        theirs, ours = pair(64, 4, batch_first=batch_first)
+        x, context = torch.randn(3, 5, 64), torch.randn(3, 5, 64)
+        with torch.no_grad():
+            for inputs in ((x, x, x), (x, context, context), (x, context, x), (x[0],) * 3):
+                assert_close(ours(*inputs)[0], theirs(*inputs)[0], rtol=1e-4, atol=1e-5)
+        assert (ahead.count((15, 64)), ahead.count((5, 64))) == (2 + 3 + 4, 2)
+
+    def test_gradients_and_what_looks_on_are_torchs(self, ahead: list[tuple[int, ...]]) -> None:
+        _, ours = pair(64, 4, batch_first=True)
+        x = torch.randn(3, 5, 64)
+        assert ours(x, x, x)[0].requires_grad
+        with torch.no_grad():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                assert ours(x, x, x)[0].dtype == torch.bfloat16
+            torch.vmap(lambda one: ours(one, one, one, need_weights=False)[0])(x[None])
+            ours.double()(*[x.double()] * 3)
+        assert ahead == []
+
+    def test_widths_that_fill_no_vector_are_torchs(self, ahead: list[tuple[int, ...]]) -> None:
+        theirs, ours = pair(36, 4, batch_first=True, kdim=10, vdim=7)
+        inputs = torch.randn(2, 5, 36), torch.randn(2, 6, 10), torch.randn(2, 6, 7)
+        with torch.no_grad():
+            assert_close(ours(*inputs)[0], theirs(*inputs)[0], rtol=1e-4, atol=1e-5)
+        assert ahead == []

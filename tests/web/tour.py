@@ -145,6 +145,14 @@ def figure_and_entries(page: Any, folder: Path) -> None:
     entry(page, "scores", "0", 0, 0).focus()
     page.keyboard.press("ArrowDown")
     until(lambda: "scores1[2,1]" in panel.inner_text().replace(" ", "").replace("\n", ""), True)
+    entry(page, "scores", "0", 0, 0).hover()
+    until(lambda: "scores1[1,1]" in panel.inner_text().replace(" ", "").replace("\n", ""), True)
+    # The page moves under a mouse that rests while the keys ask for another entry: they get it.
+    entry(page, "scores", "0", 1, 1).evaluate(
+        "(asked, left) => { asked.focus(); left.dispatchEvent(new PointerEvent('pointerout', { bubbles: true })); }",
+        entry(page, "scores", "0", 0, 0).element_handle(),
+    )
+    until(lambda: "scores1[2,2]" in panel.inner_text().replace(" ", "").replace("\n", ""), True)
     page.keyboard.press("Enter")
     until(lambda: "Pinned" in panel.inner_text(), True)
     page.keyboard.press("Escape")

@@ -146,6 +146,14 @@ def plain_gradients(
     worked out again.
     """
 
+def linear(x: object, weights: object, bias: object, out: object, threads: int) -> bool:
+    """x·weights + bias into `out`, all float32 with numbers side by side. False where they need a closer look, with
+    nothing done.
+    """
+
+def linear_is_ahead() -> bool:
+    """Whether it is faster on this machine than the libraries that torch and NumPy bring."""
+
 def multiply_add(operations: int, threads: int) -> None:
     """As many float32 operations, or a few more, as fast as this machine can; 0 threads = the default."""
 

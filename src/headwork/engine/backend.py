@@ -79,3 +79,4 @@ def _threads() -> int:
 
 kernel, REASON = _load()
 DEFAULT_THREADS = _threads()
+AHEAD = kernel is not None and kernel.linear_is_ahead()  # of the products that NumPy and torch bring

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 from torch.autograd.profiler import record_function
+from torch.nn import functional
 
-from headwork.engine.backend import DEFAULT_THREADS, kernel
+from headwork.engine.backend import AHEAD, DEFAULT_THREADS, kernel
 from headwork.engine.block_mask import BlockMask
+from headwork.torch.path import needs_gradient, quiet
 
 NOTHING = nullcontext()
 Saved: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # query, key, value, output, log-sum-exp
@@ -103,6 +105,18 @@ def backward_into(
             *saved[:3], mask, *saved[3:], dout, dlse, *gradients, of_biases.mask, of_biases.slopes, of_biases.table,
             spans, sinks, slopes, table, *numbers, drawn_seed(what), threads(), **in_blocks(blocks),
         )  # fmt: skip
+
+
+def linear(x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
+    """x·weightsᵀ + bias, as `torch.nn.functional.linear`: by the kernel where that is ahead of torch's library, and
+    nobody asks for gradients or has a say.
+    """
+    if AHEAD and not needs_gradient(x, weights, weights, bias) and quiet(x, weights, weights, bias):
+        assert kernel is not None
+        out = x.new_empty((*x.shape[:-1], weights.shape[0]))
+        if kernel.linear(x.flatten(0, -2), weights.t(), bias, out.flatten(0, -2), threads()):
+            return out
+    return functional.linear(x, weights, bias)
 
 
 def in_blocks(blocks: BlockMask | None) -> dict[str, Any]:

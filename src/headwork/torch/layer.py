@@ -2,11 +2,11 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, linear, pad
+from torch.nn.functional import dropout, pad
 
 from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.attention import scaled_dot_product_attention
-from headwork.torch.calls import Biases, accumulator, forward_into, plain
+from headwork.torch.calls import Biases, accumulator, forward_into, linear, plain
 from headwork.torch.path import Path, choose, needs_gradient
 from headwork.torch.report import count
 

@@ -4,6 +4,7 @@
 const panel = document.getElementById("panel");
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 let pinned = null;
+let mouse = null; // where it was last
 let place = null; // of what is pinned: its block may come anew
 let shown = null;
 let asked = 0; // what is asked last is shown: numbers may have changed under one entry
@@ -103,6 +104,11 @@ function letGo() {
   clear();
 }
 
+// What the keys show stays while the mouse rests, though the page brings another entry under it.
+function resting({ type, clientX, clientY }) {
+  return type === "pointerover" && shown !== null && shown === document.activeElement && mouse?.[0] === clientX && mouse[1] === clientY;
+}
+
 function neighbour(cell, [down, right]) {
   const row = Number(cell.dataset.row) + down, column = Number(cell.dataset.column) + right;
   return cell.closest("mtable").querySelector(`mtd[data-row="${row}"][data-column="${column}"]`);
@@ -123,14 +129,16 @@ export function listen(bench) {
     if (panel.getAttribute("aria-live") === "off") follow(bench, true);
   });
   for (const [come, go] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
-    document.addEventListener(come, ({ target }) => {
-      const cell = entryAt(target);
-      if (cell && pinned === null && shown !== cell) show(cell, bench);
+    document.addEventListener(come, (event) => {
+      const cell = entryAt(event.target);
+      if (cell && pinned === null && shown !== cell && !resting(event)) show(cell, bench);
     });
+    // The page may move away under the mouse from one entry while the keys show another.
     document.addEventListener(go, ({ target }) => {
-      if (entryAt(target) && pinned === null) clear();
+      if (shown !== null && entryAt(target) === shown && pinned === null) clear();
     });
   }
+  document.addEventListener("pointermove", ({ clientX, clientY }) => (mouse = [clientX, clientY]));
   document.addEventListener("click", ({ target }) => {
     const cell = entryAt(target);
     if (cell) pin(cell, bench);
