@@ -145,6 +145,7 @@ def figure_and_entries(page: Any, folder: Path) -> None:
     entry(page, "scores", "0", 0, 0).focus()
     page.keyboard.press("ArrowDown")
     until(lambda: "scores1[2,1]" in panel.inner_text().replace(" ", "").replace("\n", ""), True)
+    page.mouse.move(0, 0)
     entry(page, "scores", "0", 0, 0).hover()
     until(lambda: "scores1[1,1]" in panel.inner_text().replace(" ", "").replace("\n", ""), True)
     # The page moves under a mouse that rests while the keys ask for another entry: they get it.
