@@ -203,14 +203,25 @@ inline nb::object room(const Told &told, const View &v) {
     return nb::steal(PyArray_SimpleNew(rank, shape, PyArray_TYPE(q)));
 }
 
-// The result, with the log-sum-exp if that is asked for; None where a closer look is needed.
+// A number for every row, or one for each of its keys: (…, heads, tokens) or (…, heads, tokens, keys).
+inline nb::object beside(const View &q, const hw_attention &call, int sums, int columns) {
+    npy_intp shape[] = {q.size(4), call.heads, call.tokens, call.keys};
+    const int rank = q.rank() - 1 + columns;
+    const nb::object made = nb::steal(PyArray_SimpleNew(rank, shape + 3 + columns - rank, sums));
+    if (!made.is_valid()) throw nb::python_error();
+    return made;
+}
+
+// The result, with the log-sum-exp and the weights if they are asked for; None where a closer look is needed.
 inline nb::object worked_shortly(const Told &told) {
     for (nb::handle given : {told.q, told.k, told.v})
         if (!PyArray_CheckExact(given.ptr())) return nb::none();
     const View q(array(told.q)), k(array(told.k)), v(array(told.v));
     const bool swapped = is_text(told.layout, "bshd"), lse_too = told.return_lse.is(Py_True), batched = q.rank() == 4;
     if (!swapped && !is_text(told.layout, "bhsd")) return nb::none();
-    if (!told.return_weights.is(Py_False) || (!lse_too && !told.return_lse.is(Py_False))) return nb::none();
+    const bool weights_too = told.return_weights.is(Py_True);
+    if ((!weights_too && !told.return_weights.is(Py_False)) || (!lse_too && !told.return_lse.is(Py_False)))
+        return nb::none();
     const Axes axes = q.rank() == 2 ? one_head : swapped ? tokens_first : heads_first;
     if (!is_plain(q, k, v, axes)) return nb::none();
 
@@ -234,14 +245,14 @@ inline nb::object worked_shortly(const Told &told) {
     call.slopes = slopes.seen;
     call.table = table.seen;
     call.reach = table.width / 2;
-    if (!lse_too) return work_out(hw_forward, call), result;
-    npy_intp rows[] = {q.size(4), call.heads, call.tokens};
-    const int rank = q.rank() - 1;
-    const nb::object lse = nb::steal(PyArray_SimpleNew(rank, rows + 3 - rank, sums));
-    if (!lse.is_valid()) throw nb::python_error();
-    call.lse = array_of(View(array(lse)), rows_only, 2);
+    const nb::object lse = lse_too ? beside(q, call, sums, 0) : nb::none();
+    const nb::object weights = weights_too ? beside(q, call, sums, 1) : nb::none();
+    if (lse_too) call.lse = array_of(View(array(lse)), rows_only, 2);
+    if (weights_too) call.weights = array_of(View(array(weights)), heads_first, 3);
     work_out(hw_forward, call);
-    return nb::make_tuple(result, lse);
+    if (lse_too && weights_too) return nb::make_tuple(result, lse, weights);
+    if (lse_too || weights_too) return nb::make_tuple(result, lse_too ? lse : weights);
+    return result;
 }
 
 // As Python calls it, without names: reading those would take as long as the smallest calls.

@@ -27,6 +27,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"window": (-1, 3), "offset": -1},
     {"window": (2, 4), "causal": "bottom_right"},
     {"return_lse": True},
+    {"return_weights": True},
+    {"return_weights": True, "return_lse": True, "causal": "bottom_right", "scale": 0.3},
     {"threads": 1},
     {"mask": RANDOM.random((6, 1)) < 0.7},
     {"mask": RANDOM.random((2, 1, 6, 6)) < 0.7, "scale": 2.0},
@@ -56,6 +58,7 @@ BATCHED: list[dict[str, Any]] = [
     {"sinks": RANDOM.standard_normal((2, 4)).astype(np.float32)},
     {"alibi": RANDOM.random((2, 1)), "starts": [0, 3]},
     {"relative": RANDOM.standard_normal((2, 4, 3)).astype(np.float32), "return_lse": True},
+    {"lengths": [3, 0], "return_weights": True},
     {"blocks": BlockMask(RANDOM.random((2, 1, 2, 3)) < 0.6, 3, 2), "mask": RANDOM.random((6, 6)) < 0.9},
 ]
 

@@ -106,7 +106,7 @@ def decode(
     2 float8_e4m3fn, 3 float8_e5m2; otherwise it is 0. Block table and spans are int64.
     """
 
-def short_call(*told: object) -> _Array | tuple[_Array, _Array] | None:
+def short_call(*told: object) -> _Array | tuple[_Array, ...] | None:
     """`attention` for three arrays of one type and rank that fit, told all of its arguments in their order and how many
     threads there are; None where anything needs a closer look.
     """

@@ -37,7 +37,7 @@ def scaled_dot_product_attention(
     """
     if dropout_p == 0 and kernel is not None and quiet(query, key, value, attn_mask):
         # Most calls ask for nothing more, and small ones should not pay for the questions: the kernel has fewer.
-        out = at_once(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+        out = at_once("scaled_dot_product_attention", query, key, value, attn_mask, is_causal, scale, enable_gqa)
         if out is not None:
             return out
     if torch.is_autocast_enabled("cpu"):
@@ -54,7 +54,14 @@ def scaled_dot_product_attention(
 
 
 def at_once(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float | None, grouped: bool
+    name: str,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float | None,
+    grouped: bool,
 ) -> Tensor | None:
     """The output, or None where a closer look is needed."""
     if causal.__class__ is not bool or grouped.__class__ is not bool:
@@ -69,7 +76,7 @@ def at_once(
     else:
         out = plain_forward(query, key, value, mask, None, causal, grouped, scale)
     if listening and out is not None:
-        count("scaled_dot_product_attention", AT_ONCE[recorded])
+        count(name, AT_ONCE[recorded])
     return out
 
 

@@ -16,12 +16,14 @@ from headwork.engine.arguments import (
     reach,
 )
 from headwork.engine.arrays import CallSizes, Layout, broadcasts, is_swapped, sizes
+from headwork.engine.backend import kernel
 from headwork.engine.block_mask import BlockMask
 from headwork.engine.head_numbers import check_fit, checked_dropout
 from headwork.errors import HeadworkError, ShapeError
+from headwork.torch.attention import at_once
 from headwork.torch.block_mask import checked_blocks, written_out
 from headwork.torch.calls import Biases, What, accumulator
-from headwork.torch.path import KNOWN, check_place, check_tensors, where
+from headwork.torch.path import KNOWN, check_place, check_tensors, quiet, where
 from headwork.torch.report import count
 from headwork.torch.ways import fresh_seed, run
 
@@ -64,6 +66,14 @@ def attention(
     tensor([[1.0000, 0.0000],
             [0.2689, 0.7311]])
     """
+    more = (blocks, offset, window, softcap, lengths, starts, sinks, alibi, relative, seed)
+    nothing_more = return_lse is False and type(dropout) is float and not dropout and all(x is None for x in more)
+    bhsd = type(layout) is str and layout == "bhsd"
+    if nothing_more and bhsd and isinstance(causal, bool) and kernel is not None and quiet(query, key, value, mask):
+        # As in scaled_dot_product_attention: a small call that asks for nothing more should not pay for the questions.
+        out = at_once("attention", query, key, value, mask, causal, scale, True)
+        if out is not None:
+            return out
     check_tensors(query, key, value)
     check_types(query, key, value)
     swapped, causal = is_swapped(layout), checked_causal(causal)
