@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from functools import cache
@@ -100,6 +101,15 @@ def test_imports_are_seen_wherever_they_stand() -> None:
 
 def test_every_room_has_its_place() -> None:
     assert {room(module) for module in modules()} == {*ORDER, *APART}
+
+
+def test_the_map_has_every_room_in_this_order() -> None:
+    text = (Path(__file__).parent.parent / "ARCHITECTURE.md").read_text("utf-8")
+    _, _, rest = text.partition("src/headwork/\n")
+    named = [re.match(r"  ((?:\w+(?:\.py|/) )*)", line) for line in rest.partition("\nnative/")[0].splitlines()]
+    mapped = [name.removesuffix(".py").rstrip("/") for found in named if found for name in found[1].split()]
+    assert {*ORDER, *APART} - {"__main__"} == set(mapped)
+    assert mapped == [*(r for r in ORDER if r != "__main__"), *APART]
 
 
 @pytest.mark.parametrize("module", [m for m in modules() if room(m) in ORDER])
