@@ -1,7 +1,5 @@
 """The catalogue's operations on NumPy arrays: somebody's matrices may be large, and come in batches."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from headwork.graph import Rules, Step

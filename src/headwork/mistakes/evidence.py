@@ -1,7 +1,5 @@
 """Predictions held against an answer: which of them it is, and whether that says more than chance would."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

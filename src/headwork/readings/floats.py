@@ -1,7 +1,5 @@
 """Floats: a step means rows of Python floats. For matrices of pencil size, read over and over; without NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial, reduce

@@ -1,7 +1,5 @@
 """Hints in steps: the formula, then the row and the column, then the arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
