@@ -1,13 +1,14 @@
 """Maxima: a step means an expression, in the functions of `stack.mac`. One more reading of the graph, so the mistakes,
 being rewritten graphs, are written by it too."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import reduce
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step, StepOf, read
+from headwork.graph import Rules, Step, StepOf, needed, read
 from headwork.mistakes.operations import HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.mistakes.operations import shapes as shapes_of
 from headwork.numbers.surd import Real, Surd
@@ -18,8 +19,21 @@ AXES = {-1: 1, -2: 2, None: 0}  # as `stack.mac` numbers them; so are the rules 
 
 
 def maxima(last: Step, handed: Mapping[Step, str]) -> str:
-    """A step as an expression in what is handed over: names of matrices."""
-    return read(last, MAXIMA, handed)[last]
+    """A step as an expression in what is handed over: names of matrices. What is read twice is worked out once, under a
+    name in it: written out each time, a gradient would take hundreds of megabytes."""
+    read_by = Counter(source for step in needed(last, handed) if step not in handed for source in step.inputs)
+    lines: list[str] = []
+
+    def named(step: Step, *inputs: str) -> str:
+        text: str = MAXIMA[type(step.op)](step, *inputs)
+        if read_by[step] < 2:
+            return text
+        lines.append(f"hw_twice{len(lines) + 1}:{text}")
+        return f"hw_twice{len(lines)}"
+
+    whole = read(last, dict.fromkeys(MAXIMA, named), handed)[last]
+    names = ",".join(line.partition(":")[0] for line in lines)
+    return f"block([{names}],{','.join(lines)},{whole})" if lines else whole
 
 
 def assignments(
