@@ -68,8 +68,8 @@ def run(found: Case) -> Outcome:
             cli.main()
     except SystemExit as end:
         code = 0 if end.code is None else int(end.code)
-    except OutOfTime:
-        wrong = f"more than {SECONDS} s\n{traceback.format_exc(limit=-6)}"
+    except OutOfTime as limit:
+        wrong = f"more than {limit}\n{traceback.format_exc(limit=-6)}"
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -100,8 +100,9 @@ def amiss(found: Case, code: int | None, out: str, err: str) -> str:
 def limited() -> Iterator[None]:
     """A time limit that ends whatever runs inside."""
 
-    def stop(*_: Any) -> None:
-        raise OutOfTime
+    def stop(signalled: int, _: Any) -> None:
+        worked = signalled == signal.SIGPROF
+        raise OutOfTime(f"{SECONDS} s of the processor" if worked else f"{WAITING} s on the clock")
 
     # What is raised in a callback of the collector (Hypothesis has one) is lost: without them the limit always ends it.
     callbacks, gc.callbacks[:] = gc.callbacks[:], []

@@ -193,3 +193,12 @@ def test_the_softmax_of_a_softmax_has_certain_digits() -> None:
         for entry, score in zip(row, expected, strict=True):
             assert isinstance(entry, Certain)
             assert abs(to_float(entry) - mp.exp(score) / below) < 1e-16
+
+
+def test_a_positive_number_of_which_no_precision_tells_more_has_an_end() -> None:
+    """x + (1 − (1 − x)): its interval goes from x to what rounding leaves, and was narrowed for ever."""
+    for far, digits in ((1000, "1.02e-434"), (8000, "8.81e-3475"), (10**100, "0.00")):
+        x = Certain("power of e", Fraction(-far))
+        number = x + (1 - (1 - x))
+        assert significant(number, 3) == digits
+        assert decimal(number, 2) == "0.00"

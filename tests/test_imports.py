@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from functools import cache
@@ -102,6 +103,15 @@ def test_every_room_has_its_place() -> None:
     assert {room(module) for module in modules()} == {*ORDER, *APART}
 
 
+def test_the_map_has_every_room_in_this_order() -> None:
+    text = (Path(__file__).parent.parent / "ARCHITECTURE.md").read_text("utf-8")
+    _, _, rest = text.partition("src/headwork/\n")
+    named = [re.match(r"  ((?:\w+(?:\.py|/) )*)", line) for line in rest.partition("\nnative/")[0].splitlines()]
+    mapped = [name.removesuffix(".py").rstrip("/") for found in named if found for name in found[1].split()]
+    assert {*ORDER, *APART} - {"__main__"} == set(mapped)
+    assert mapped == [*(r for r in ORDER if r != "__main__"), *APART]
+
+
 @pytest.mark.parametrize("module", [m for m in modules() if room(m) in ORDER])
 def test_imports_point_one_way(module: str) -> None:
     mine = ORDER.index(room(module))
@@ -139,9 +149,8 @@ def test_importing_headwork_is_light() -> None:
 def test_the_command_line_loads_what_a_command_needs_when_it_is_asked_for() -> None:
     """Before, `headwork sheets` made ready to solve, by way of a list of graders in a help text."""
     loaded = {name for name in loaded_by("import headwork.cli") if name.startswith("headwork")}
-    assert loaded <= {"headwork", "headwork.errors", "headwork.extras", "headwork.marking"} | {
-        name for name in loaded if name.startswith(("headwork.cli", "headwork.marking.graders"))
-    }
+    light = {"headwork", *(f"headwork.{name}" for name in ("errors", "extras", "marking", "render", "render.save"))}
+    assert loaded <= light | {name for name in loaded if name.startswith(("headwork.cli", "headwork.marking.graders"))}
 
 
 def test_a_layer_needs_numpy_alone() -> None:

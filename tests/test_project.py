@@ -42,3 +42,15 @@ def test_no_file_of_the_source_is_long() -> None:
     files = [path for room in ("src", "native") for path in (ROOT / room).rglob("*") if path.suffix in WRITTEN]
     assert len(files) > 300
     assert {path.name: n for path in files if (n := len(path.read_text("utf-8").splitlines())) > LONGEST} == {}
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    named = set(re.findall(r"`([\w/]+(?:\.(?:py|js|mjs|cpp|h|txt)|/))`", text("ARCHITECTURE.md")))
+    assert len(named) > 60
+    rooms = ("src", "native", "tests", "bench", "docs")
+    there = [
+        f"/{path.relative_to(ROOT).as_posix()}{'/' * path.is_dir()}"
+        for r in rooms
+        for path in (ROOT / r, *(ROOT / r).rglob("*"))
+    ]
+    assert not [name for name in named if not any(path.endswith(f"/{name}") for path in there)]

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from headwork.inspecting import arrays
+from headwork.marking.graders.maxima import MAXIMA
 from headwork.maths import Maths
 from headwork.mistakes import operations
 from headwork.ops import LAYER, OPS, Op
@@ -22,9 +23,11 @@ from headwork.readings.values import VALUES
 from headwork.render.arithmetic import ARITHMETIC
 from headwork.render.blocks import Block
 from headwork.render.formula import FORMULA
+from headwork.render.notebook import TORCH
 from headwork.render.page import LINES
 from headwork.sheets.sheet import KINDS
 from headwork.solver import KINDS as SOLVED_KINDS
+from headwork.web.hints import SAY
 from headwork.working import Line
 
 TABLES: dict[str, Mapping[Any, Any]] = {
@@ -39,6 +42,8 @@ TABLES: dict[str, Mapping[Any, Any]] = {
     "gradients": GRADIENTS,
     "formula": FORMULA,
     "arithmetic": ARITHMETIC,
+    "a notebook's torch": TORCH,
+    "the bench's hints": SAY,
 }
 
 
@@ -49,8 +54,8 @@ def test_a_reading_has_a_rule_for_every_operation(name: str) -> None:
 
 @pytest.mark.parametrize(
     "table",
-    [operations.SHAPES, operations.FLOATS, operations.EXACT, arrays.VALUES],
-    ids=["shapes", "floats", "exact", "values"],
+    [operations.SHAPES, operations.FLOATS, operations.EXACT, arrays.VALUES, MAXIMA],
+    ids=["shapes", "floats", "exact", "values", "maxima"],
 )
 def test_what_the_catalogue_reads_with_has_a_rule_for_its_own_operations_too(table: Mapping[Any, Any]) -> None:
     own = {op for op in vars(operations).values() if isinstance(op, type) and issubclass(op, Op)} - {Op, *OPS}

@@ -5,8 +5,6 @@ one must equal that of the other. Sums and entries are printed from the expressi
 matrices, derivatives and products that SymPy would contract are written beside them by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product as every

@@ -11,6 +11,7 @@ from headwork.errors import HeadworkError
 from headwork.ops import Op
 
 T = TypeVar("T")
+Op_co = TypeVar("Op_co", bound=Op, covariant=True)
 Rules = Mapping[type[Op], Callable[..., T]]
 Head = int | str | None  # an index from 0; a letter for a typical head; None for what belongs to no head
 
@@ -41,6 +42,13 @@ class Step:
     def __repr__(self) -> str:
         head = "" if self.head is None else f", head {self.head}"
         return f"<{type(self.op).__name__} {self.role}{head}>"
+
+
+class StepOf(Step, Generic[Op_co]):
+    """A step of one operation, whose data a rule reads: what a table hands to the rule that it has for that one."""
+
+    __slots__ = ()
+    op: Op_co
 
 
 Last = Step | tuple[Step, ...]  # where a graph ends: in one step, or in several

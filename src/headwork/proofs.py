@@ -4,8 +4,6 @@ Wherever the two have a step of the same role and head whose entries agree, that
 on from the same fresh symbols, so that each line of the argument stays as short as it is on paper.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import dataclass

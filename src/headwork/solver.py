@@ -222,9 +222,9 @@ class Solver:
         return self.drawn(there) if sum(not unseen(step) for step in there) >= FEWEST_DRAWN else None
 
     def counts(self, part: Part) -> list[w.Line]:
-        from headwork.readings.counts import BY_HAND, Count, counts, repeats
+        from headwork.readings.counts import BY_HAND, Count, repeats
 
-        each, times = counts(self.ready.ends), repeats(self.ready.ends)
+        each, times = self.ready.costs, repeats(self.ready.ends)
         asked = [found.step for found in self.ready.asked(part)] or self.in_page_order(self.ready.computed())
         back = [step for step in asked if step not in self.ready.forward]
         ways = {"total": asked}

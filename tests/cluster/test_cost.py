@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import headwork.torch as hw
-from headwork.torch.cluster.cost import Machines, Sizes, chosen, exchange
+from headwork.torch.cluster.cost import CostSizes, Machines, chosen, exchange
 from headwork.torch.cluster.reading import reading
 from headwork.torch.cluster_plan import main
 from tests.cluster.ranks import results
 
-SIZES = Sizes(1, 8, 8, 64, 64, 4)
+SIZES = CostSizes(1, 8, 8, 64, 64, 4)
 
 
 def test_the_model_by_hand() -> None:

@@ -136,7 +136,7 @@ def _literal(rows: list[list[str]]) -> str:
 def responses(sheet: Sheet, parts: Parts) -> list[str]:
     """What a student types into the fields, in their order."""
     typed = []
-    for field in fields(sheet):
+    for field in fields(Marker(sheet)):
         given = parts.get(field.part, {}).get(field.name)
         for i, row in enumerate(field.entries):
             for j, _ in enumerate(row):
@@ -148,7 +148,7 @@ def boxes_of(sheet: Sheet, parts: Parts) -> Parts:
     """The same answers box by box, as they come back from Moodle."""
     typed = iter(responses(sheet, parts))
     spread: Parts = {}
-    for field in fields(sheet):
+    for field in fields(Marker(sheet)):
         for name in (name for row in field.entries for name in row):
             spread.setdefault(field.part, {})[name] = next(typed)
     return spread

@@ -14,6 +14,7 @@ from headwork.marking.graders import export
 from headwork.marking.graders.family import Family, load_family
 from headwork.marking.graders.fields import fields
 from headwork.marking.graders.paper import html, paper
+from headwork.marking.mark import Marker
 from headwork.sheets.load import load
 from headwork.sheets.save import sheet_toml
 from headwork.sheets.sheet import Sheet
@@ -27,7 +28,7 @@ Results = dict[str, dict[str, Any]]
 
 def typed(sheet: Sheet, parts: Parts) -> list[str]:
     """One line for every answer, in order."""
-    each = (parts.get(field.part, {}).get(field.name, []) for field in fields(sheet))
+    each = (parts.get(field.part, {}).get(field.name, []) for field in fields(Marker(sheet)))
     return ["; ".join(" ".join(row) for row in rows) for rows in each]
 
 
@@ -100,7 +101,7 @@ def test_what_is_said(results: Results) -> None:
 def test_everybody_has_a_sheet_of_their_own(results: Results, sheets: dict[str, Sheet]) -> None:
     assert results["stranger"]["share"] < 0.8
     for who, sheet in sheets.items():
-        given = next(html(piece.blocks) for piece in paper(sheet)).partition(r"\(X = ")[2].partition(r"\)")[0]
+        given = next(html(piece.blocks) for piece in paper(Marker(sheet))).partition(r"\(X = ")[2].partition(r"\)")[0]
         assert given in results[who]["page"]
         assert all(given not in results[other]["page"] for other in FIVE if other != who)
 

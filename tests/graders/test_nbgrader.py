@@ -86,7 +86,7 @@ def test_students_see_their_own_sheet(course: Path, sheets: dict[str, Sheet]) ->
         (path,) = (course / "autograded" / student).rglob("*.ipynb")
         cell = next(c for c in json.loads(path.read_text("utf-8"))["cells"] if c["id"] == "own-sheet")
         (shown,) = cell["outputs"]
-        assert "".join(shown["data"]["text/markdown"]) == "\n\n".join(markdown(p.blocks) for p in paper(sheet))
+        assert "".join(shown["data"]["text/markdown"]) == "\n\n".join(markdown(p.blocks) for p in paper(Marker(sheet)))
 
 
 def test_the_answers_come_back(course: Path, sheets: dict[str, Sheet]) -> None:

@@ -12,6 +12,7 @@ from headwork.errors import HeadworkError
 from headwork.marking.graders import export
 from headwork.marking.graders.family import load_family
 from headwork.marking.graders.fields import fields, shares
+from headwork.marking.mark import Marker
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.save import sheet_toml
@@ -70,7 +71,7 @@ def walked(tree: ElementTree.Element, printed: str) -> tuple[float, list[str], s
 
 def typed(sheet: Sheet, parts: Parts) -> Inputs:
     found = {}
-    for number, field in enumerate(fields(sheet), 1):
+    for number, field in enumerate(fields(Marker(sheet)), 1):
         rows = parts.get(field.part, {}).get(field.name, [])
         found[f"ans{number}"] = '"' + "; ".join(" ".join(row) for row in rows) + '"'
     return found
@@ -210,7 +211,7 @@ def test_a_part_that_hands_matrices_over_and_several_problems(tmp_path: Path) ->
     right = marks_of(sheet, parts)
     numbers = {"3": ("3.a", "3.b"), "5": ("5.a", "5.b")}
     for question, labels in zip(questions(path), numbers.values(), strict=True):
-        own = [field for field in fields(sheet) if field.part in labels]
+        own = [field for field in fields(Marker(sheet)) if field.part in labels]
         texts = ["; ".join(" ".join(row) for row in parts[field.part][field.name]) for field in own]
         answers = {f"ans{i}": f'"{text}"' for i, text in enumerate(texts, 1)}
         (graded,) = question.graded([answers], 0, tmp_path)
@@ -220,7 +221,7 @@ def test_a_part_that_hands_matrices_over_and_several_problems(tmp_path: Path) ->
 
 def test_the_page_of_a_family_has_every_variant_and_no_answer(question: Question, sheets: dict[str, Sheet]) -> None:
     assert [f"hw_variant={i}" in question.text for i in range(1, len(sheets) + 2)] == [True] * len(sheets) + [False]
-    assert question.text.count("[[input:ans") == len(question.inputs) == len(fields(sheets["right"]))
+    assert question.text.count("[[input:ans") == len(question.inputs) == len(fields(Marker(sheets["right"])))
 
 
 def test_what_stack_cannot_take(tmp_path: Path) -> None:

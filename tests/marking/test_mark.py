@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import headwork
 from headwork.errors import HeadworkError
+from headwork.graph import Last, Step
 from headwork.marking.answers import Answers
 from headwork.marking.mark import Marker, mark
 from headwork.marking.marks import AnswerMark, Marks
@@ -18,6 +19,7 @@ from headwork.marking.tolerance import Tolerance, read_number
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.numbers.digits import decimal, to_float
 from headwork.numbers.surd import root
+from headwork.readings.counts import Count, counts
 from headwork.readings.exact import Hidden
 from headwork.sheets.load import load, parse_sheet
 from headwork.sheets.sheet import Sheet
@@ -209,6 +211,23 @@ def test_shapes_in_letters() -> None:
     marks = mark("block-matrices", {"1.b": {"Q": "B×n×d", "K": ["B", "n", "d"], "V": "B x d x n"}})
     assert [answer(marks, name).verdict for name in "QKV"] == ["right", "right", "wrong"]
     assert answer(marks, "V").entries_wrong == ((1, 2), (1, 3))
+
+
+def test_what_the_steps_cost_is_worked_out_once_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In letters it takes 10 ms, and each of a part's questions asked for it again, student after student."""
+    worked: list[Last] = []
+
+    def counted(last: Last) -> dict[Step, Count]:
+        worked.append(last)
+        return counts(last)
+
+    monkeypatch.setattr("headwork.readings.counts.counts", counted)
+    text = 'formula = "scaled_dot_product"\nsizes = { tokens = "n", keys = "m", d_k = "d" }\n[[part]]\nkind = "count"\n'
+    marker = Marker(parse_sheet(text + 'find = ["scores", "scaled", "head_output"]\n', "sheet"))
+    for student in ("Ada", "Bob"):
+        (part,) = marker.mark(Answers(student, {"1": {"scaled": {"divisions": "n*m"}}})).parts
+        assert [answer.verdict for answer in part.answers] == ["blank", "right", "blank"]
+    assert len(worked) == 1
 
 
 def test_counts_in_letters() -> None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from headwork.cli import app
 from headwork.errors import HeadworkError
+from headwork.render.save import PAGES
 from tests.render.conftest import require
 
 ADA = 'student = "Ada <b>"\n[1.a]\njoined = [[1, 2, 5, 6], [3, 4, 7, 8]]\n'
@@ -80,9 +81,9 @@ def test_html_is_self_contained_and_escaped(run: Callable[..., Result], tmp_path
 
 
 @pytest.mark.parametrize("report", [[], ["--format", "class"]], ids=["students", "class"])
-@pytest.mark.parametrize("ending", [".txt", ".md", ".tex", ".html", ".pdf"])
+@pytest.mark.parametrize("ending", PAGES)
 def test_every_form_of_a_page(run: Callable[..., Result], tmp_path: Path, ending: str, report: list[str]) -> None:
-    """One description, set by every format; the file's ending chooses."""
+    """One description, set by every format that pages have; the file's ending chooses."""
     if ending == ".pdf":
         require("typst")
     out = tmp_path / f"marks{ending}"

@@ -10,15 +10,9 @@ import numpy as np
 import pytest
 
 import headwork
-from headwork.ops import OPS
-from headwork.render.notebook import TORCH
 from headwork.sheets.shelf import built_in
 from headwork.working import Equation, Working
 from tests.render.conftest import require
-
-
-def test_pytorch_has_every_operation() -> None:
-    assert set(TORCH) == set(OPS)
 
 
 def cells(working: Working, folder: Path) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from headwork.cli.options import check_format, given, refuse
 from headwork.cli.terminal import with_progress, write
 from headwork.errors import HeadworkError
 from headwork.marking.graders import GRADERS
+from headwork.render.save import PAGES as ENDINGS
+from headwork.render.save import streamed
 
 if TYPE_CHECKING:
     from headwork.marking.answers import Answers
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from headwork.marking.marks import Marks
     from headwork.sheets.sheet import Sheet
 
-PAGES = {"text": ".txt", "html": ".html", "md": ".md", "pdf": ".pdf", "tex": ".tex"}
+PAGES = {"text" if ending == ".txt" else ending[1:]: ending for ending in ENDINGS}
 FORMATS = {**PAGES, "json": ".json", "csv": ".csv", "gradescope": ".json", "class": ".html"}
 MANY = 20  # students from which a progress bar is worth its line
 
@@ -33,7 +35,7 @@ def mark(
         typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, folders or zips, hand-in links."),
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="text, html, md, pdf, tex, json, gradescope; csv and class for a class.")
+        str | None, typer.Option(help=f"{', '.join(PAGES)}, json, gradescope; csv and class for a class.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write to this file, whose ending chooses the form where no format does.")
@@ -80,7 +82,6 @@ def mark(
     marks = marked(marker, students, jobs, with_working=chosen in PAGES)
     if since is not None:
         from headwork.marking.changes import changes_blocks
-        from headwork.render.save import streamed
 
         write(streamed(PAGES[chosen], changes_blocks(sheets.title, since, marks)), output)
         return
@@ -158,7 +159,6 @@ def _report(
 
         return class_csv(marks)
     from headwork.marking.report import class_blocks, students_blocks
-    from headwork.render.save import streamed
 
     if format == "class":
         ending = output.suffix.lower() if output is not None and output.suffix else FORMATS["class"]

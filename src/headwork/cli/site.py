@@ -1,7 +1,5 @@
 """The commands `open` and `site`: the bench on this machine, and as files for any other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from headwork.render import save
+
 if TYPE_CHECKING:
     from headwork.render.text import Passage
 
@@ -54,8 +56,6 @@ def write(pieces: Iterable[str | bytes], output: Path | None) -> None:
         for piece in pieces:
             typer.echo(piece, nl=False)
         return
-    from headwork.render import save
-
     save.write(output, pieces)
 
 

@@ -111,29 +111,10 @@ def attention(
         if result is not None:
             return result
     call = checked(
-        q,
-        k,
-        v,
-        mask=mask,
-        blocks=blocks,
-        causal=causal,
-        offset=offset,
-        window=window,
-        scale=scale,
-        softcap=softcap,
-        lengths=lengths,
-        starts=starts,
-        sinks=sinks,
-        alibi=alibi,
-        relative=relative,
-        dropout=dropout,
-        seed=seed,
-        layout=layout,
-        return_lse=return_lse,
-        return_weights=return_weights,
-        threads=threads,
-        out=out,
-    )
+        q, k, v, mask=mask, blocks=blocks, causal=causal, offset=offset, window=window, scale=scale, softcap=softcap,
+        lengths=lengths, starts=starts, sinks=sinks, alibi=alibi, relative=relative, dropout=dropout, seed=seed,
+        layout=layout, return_lse=return_lse, return_weights=return_weights, threads=threads, out=out,
+    )  # fmt: skip
     return run(call)
 
 

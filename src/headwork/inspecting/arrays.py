@@ -1,19 +1,16 @@
 """The catalogue's operations on NumPy arrays: somebody's matrices may be large, and come in batches."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from headwork.graph import Rules, Step
+from headwork.graph import Rules, StepOf
 from headwork.mistakes.operations import NOISE, HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.ops import Softmax
 from headwork.readings import values
 from headwork.readings.values import Array
 
 
-def _share(step: Step, scores: Array) -> Array:
+def _share(step: StepOf[Share], scores: Array) -> Array:
     """As in `headwork.mistakes.operations`: a sum of 0 leaves no number."""
-    assert isinstance(step.op, Share)
     axis = (-2, -1) if step.op.axis is None else step.op.axis
     visible = np.where(np.isneginf(scores), 0.0, scores)
     total = np.sum(visible, axis=axis, keepdims=True)
@@ -22,8 +19,7 @@ def _share(step: Step, scores: Array) -> Array:
     return shares
 
 
-def _rows(step: Step, mask: Array) -> Array:
-    assert isinstance(step.op, LaterRow)
+def _rows(step: StepOf[LaterRow], mask: Array) -> Array:
     moved = np.roll(mask, -step.op.by, axis=-2)
     if step.op.by == 1:
         moved[..., -1, :] = 0.0
@@ -32,14 +28,12 @@ def _rows(step: Step, mask: Array) -> Array:
     return moved
 
 
-def _columns(step: Step, mask: Array) -> Array:
-    assert isinstance(step.op, LaterColumn)
+def _columns(step: StepOf[LaterColumn], mask: Array) -> Array:
     hidden = np.full((*mask.shape[:-1], step.op.by), -np.inf)
     return np.concatenate([mask[..., step.op.by :], hidden], axis=-1)
 
 
-def _less_maximum(step: Step, scores: Array) -> Array:
-    assert isinstance(step.op, LessMaximum)
+def _less_maximum(step: StepOf[LessMaximum], scores: Array) -> Array:
     tops = np.max(scores, axis=-2 if step.op.of == "columns" else -1)
     return scores - np.where(np.isneginf(tops), 0.0, tops)[..., None, :]
 
@@ -55,9 +49,8 @@ VALUES: Rules[Array] = {
 }
 
 
-def _softmax(step: Step, scores: Array) -> Array:
+def _softmax(step: StepOf[Softmax], scores: Array) -> Array:
     """A row in which nothing may be read gives NaN: code gives zeros there, NaN or the mean, and none is predicted."""
-    assert isinstance(step.op, Softmax)
     axis = (-2, -1) if step.op.axis is None else step.op.axis
     weights = values.VALUES[Softmax](step, scores)
     return np.where(np.isneginf(np.max(scores, axis=axis, keepdims=True)), np.nan, weights)

@@ -4,8 +4,6 @@ This process marks too, so that nothing waits while the others start. Those are 
 its own and a pipe to this one: they share nothing and mark as one alone would.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

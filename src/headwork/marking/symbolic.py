@@ -17,7 +17,6 @@ from headwork.errors import HeadworkError
 from headwork.marking.answered import Answered
 from headwork.marking.marks import AnswerMark, Verdict
 from headwork.marking.table import Malformed, is_blank
-from headwork.readings.counts import BY_HAND, counts
 from headwork.sheets.questions import Asked
 from headwork.sheets.ready import Ready
 
@@ -59,8 +58,7 @@ def _sizes(raw: Any, number: int) -> dict[str, str]:
 
 
 def _count(question: Asked, ready: Ready) -> dict[str, Any]:
-    count = counts(ready.ends, BY_HAND)[question.found.step]
-    each = {name: getattr(count, name) for name in COUNTED}
+    each = {name: getattr(ready.costs[question.found.step], name) for name in COUNTED}
     return {name: size for name, size in each.items() if size != 0} or each
 
 

@@ -81,6 +81,11 @@ class Diagnosis(Variants[Floats]):
             self._tables[key, found, number] = Predictions(predictions, right)
         return self._tables[key, found, number]
 
+    def predicted(self, key: Any, step: Step, handed: Handed) -> list[Floats | None]:
+        """What each of the single mistakes makes of a step, in their order; None where one does not lead to it."""
+        name = step.role, step.head
+        return [worked.get(name) for _, worked in self._all(key, handed, 1)[: len(self.single)]]
+
     def _all(self, key: Any, handed: Handed, number: int) -> list[tuple[Tags, Worked]]:
         if (key, number) not in self._worked:
             graphs = [((tag,), graph) for tag, graph in self.single] if number == 1 else self.pairs()

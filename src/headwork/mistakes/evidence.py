@@ -1,7 +1,5 @@
 """Predictions held against an answer: which of them it is, and whether that says more than chance would."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -136,7 +134,7 @@ def _off_by_two_at_most(answer: list[float], prediction: list[float], within: li
 
 
 def _digits(matrix: Floats) -> tuple[float, ...]:
-    return tuple(round(x * SAME) if isfinite(x) else x for x in flat(matrix))
+    return tuple(round(x * SAME) if isfinite(x * SAME) else x for x in flat(matrix))
 
 
 def evidence(prediction: Floats, right: Floats, within: Floats) -> float:

@@ -10,7 +10,7 @@ from math import inf, nan
 from typing import Literal, TypeVar
 
 from headwork.errors import HeadworkError, ShapeError
-from headwork.graph import Last, Rules, Step, read
+from headwork.graph import Last, Rules, Step, StepOf, read
 from headwork.numbers.certain import AnyNumber
 from headwork.numbers.functions import quotient, total
 from headwork.ops import Add, Op, Shape, Softmax
@@ -92,23 +92,20 @@ def _shares(scores: Sequence[float]) -> list[float]:
 T = TypeVar("T")
 
 
-def _rows(step: Step, mask: Sequence[Sequence[T]], seen: T, hidden: T) -> list[Sequence[T]]:
-    assert isinstance(step.op, LaterRow)
+def _rows(step: StepOf[LaterRow], mask: Sequence[Sequence[T]], seen: T, hidden: T) -> list[Sequence[T]]:
     width = len(mask[0])
     return [*mask[1:], [seen] * width] if step.op.by == 1 else [[hidden] * width, *mask[:-1]]
 
 
-def _exact_rows(step: Step, mask: Matrix) -> Matrix:
+def _exact_rows(step: StepOf[LaterRow], mask: Matrix) -> Matrix:
     return tuple(map(tuple, _rows(step, mask, Fraction(0), HIDDEN)))
 
 
-def _columns(step: Step, mask: Sequence[Sequence[T]], hidden: T) -> tuple[tuple[T, ...], ...]:
-    assert isinstance(step.op, LaterColumn)
+def _columns(step: StepOf[LaterColumn], mask: Sequence[Sequence[T]], hidden: T) -> tuple[tuple[T, ...], ...]:
     return tuple((*row[step.op.by :], *[hidden] * step.op.by) for row in mask)
 
 
-def _shape_less_maximum(step: Step, scores: Shape) -> Shape:
-    assert isinstance(step.op, LessMaximum)
+def _shape_less_maximum(step: StepOf[LessMaximum], scores: Shape) -> Shape:
     if step.op.of == "rows" and scores[-2] != scores[-1]:
         raise ShapeError(
             f"{scores[-2]} row maxima cannot be taken off {scores[-1]} columns. Give as many rows as columns."
@@ -116,14 +113,12 @@ def _shape_less_maximum(step: Step, scores: Shape) -> Shape:
     return scores
 
 
-def _less_maximum(step: Step, scores: Floats) -> Floats:
-    assert isinstance(step.op, LessMaximum)
+def _less_maximum(step: StepOf[LessMaximum], scores: Floats) -> Floats:
     tops = [max(line) for line in (zip(*scores, strict=True) if step.op.of == "columns" else scores)]
     return [[s if s == -inf else s - top for s, top in zip(row, tops, strict=True)] for row in scores]
 
 
-def _exact_less_maximum(step: Step, scores: Matrix) -> Matrix:
-    assert isinstance(step.op, LessMaximum)
+def _exact_less_maximum(step: StepOf[LessMaximum], scores: Matrix) -> Matrix:
     lines = zip(*scores, strict=True) if step.op.of == "columns" else scores
     tops = [*map(exact.largest_seen, lines)]
     return tuple(tuple(_less(s, top) for s, top in zip(row, tops, strict=True)) for row in scores)

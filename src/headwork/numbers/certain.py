@@ -3,12 +3,15 @@
 A root of a closed form, e to the power of one, a sine: each is enclosed by intervals, as precise as the question needs.
 Whether such a number is exactly 0 cannot be decided in general. So one rule, kept everywhere: **what no interval of
 1,536 bits tells from 0 is taken as 0**, and two numbers that differ by as little are taken as equal, a tie included.
+A number that is known to be positive, but after 12,288 bits not how large it is to a factor of 2, has 0 for its digits:
+of 1 − (1 − x) with x = e^(−10¹⁰⁰) no precision that there is room for would tell more.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -18,6 +21,7 @@ from headwork.numbers.expsum import ONE, ZERO
 from headwork.numbers.quick import quick_value
 
 DOUBLINGS = 4  # up to 192·2³ = 1,536 bits; what is still about 0 then is 0
+LAST_DOUBLING = 7  # 192·2⁶ = 12,288 bits
 LOST = 1e-300  # what underflow may have lost
 Near = tuple[float, float]  # a float64 and how far off it may be
 
@@ -86,9 +90,10 @@ class Certain:
         return Certain, (self.rule, *self.inputs)
 
     def enclosers(self) -> Iterator[Encloser]:
-        """As precise as it takes; from the fourth time on an interval around 0 is 0 itself."""
+        """As precise as it takes; from the fourth time on an interval around 0 is 0 itself, at last a wide one too."""
         for doubling in count(1):
-            yield self.enclosed if doubling < DOUBLINGS and not self._nothing else self._taken
+            taken = partial(self._taken, at_last=doubling >= LAST_DOUBLING)
+            yield self.enclosed if doubling < DOUBLINGS and not self._nothing else taken
 
     def enclosed(self, iv: Any) -> Interval:
         """An interval around it; what it is made of comes first, each once for a precision."""
@@ -104,9 +109,10 @@ class Certain:
                 number._intervals[iv.prec] = RULES[number.rule].interval(iv, *parts)
         return self._intervals[iv.prec]
 
-    def _taken(self, iv: Any) -> Interval:
-        self._nothing = self._nothing or 0 in self.enclosed(iv)
-        return iv.mpf(0) if self._nothing else self.enclosed(iv)
+    def _taken(self, iv: Any, at_last: bool) -> Interval:
+        found = self.enclosed(iv)
+        self._nothing = self._nothing or 0 in found or (at_last and not found.delta < abs(found).a)
+        return iv.mpf(0) if self._nothing else found
 
     def quick(self) -> Near:
         """A float64 and how far off it may be; OverflowError where there is none."""

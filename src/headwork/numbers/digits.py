@@ -95,7 +95,7 @@ def _power(number: Surd | Closed | Certain) -> int:
 def _power_of_ten(interval: Interval) -> int | None:
     size = abs(interval)
     if not size.a > 0:
-        return None
+        return 0 if size.b == 0 else None  # what is taken as 0, though it is known to be positive
     iv = size.ctx
     with precision(iv, iv.prec + size._mpi_[0][2].bit_length()):  # as many as stand before the logarithm's point
         logarithm = iv.log(size) / iv.log(10)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from math import prod
 
 from headwork import ops
-from headwork.graph import Last, Step, in_order
+from headwork.graph import Last, Step, StepOf, in_order
 from headwork.maths import MINUS, Letter, Maths, Number, Prose, Row, between, factor
 from headwork.readings.shapes import shapes
 
@@ -133,8 +133,7 @@ def _sums(step: Step, convention: Convention, out: ops.Shape, matrix: ops.Shape)
     return Count(additions=entries if convention.first_term else entries - sums)
 
 
-def _softmax(step: Step, convention: Convention, out: ops.Shape, scores: ops.Shape) -> Count:
-    assert isinstance(step.op, ops.Softmax)
+def _softmax(step: StepOf[ops.Softmax], convention: Convention, out: ops.Shape, scores: ops.Shape) -> Count:
     entries = prod(out)
     sums = prod(out[:-2]) * {-1: out[-2], -2: out[-1], None: 1}[step.op.axis]
     each = {-1: out[-1], -2: out[-2], None: out[-1] * out[-2]}[step.op.axis]

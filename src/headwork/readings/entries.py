@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headwork import ops
-from headwork.graph import Step
+from headwork.graph import Step, StepOf
 from headwork.readings.exact import Entry, Matrix, divisor, minus
 from headwork.readings.moving import columns_of
 
@@ -51,9 +51,8 @@ def _matmul(step: Step, row: int, column: int, left: Matrix, right: Matrix) -> C
     return terms, tuple(place for k in inner for place in ((0, row, k), (1, k, column)))
 
 
-def _with_a_number(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
+def _with_a_number(step: StepOf[ops.Divide | ops.Softcap], row: int, column: int, scores: Matrix) -> CameFrom:
     """What it is divided by, or capped by."""
-    assert isinstance(step.op, ops.Divide | ops.Softcap)
     return ((scores[row][column], divisor(step.op.by)),), ((0, row, column),)
 
 
@@ -63,8 +62,7 @@ def _by_entry(step: Step, row: int, column: int, *matrices: Matrix) -> CameFrom:
     return (tuple(matrices[i][r][c] for i, r, c in places),), places
 
 
-def _sums(step: Step, row: int, column: int, matrix: Matrix) -> CameFrom:
-    assert isinstance(step.op, ops.Sums)
+def _sums(step: StepOf[ops.Sums], row: int, column: int, matrix: Matrix) -> CameFrom:
     if step.op.axis == -1:
         return _along_the_row(step, row, column, matrix)
     return tuple((line[column],) for line in matrix), tuple((0, i, column) for i in range(len(matrix)))
@@ -84,17 +82,15 @@ def _stack(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
     raise AssertionError("a stacked entry lies in one of the parts")
 
 
-def _softmax(step: Step, row: int, column: int, scores: Matrix) -> CameFrom:
+def _softmax(step: StepOf[ops.Softmax], row: int, column: int, scores: Matrix) -> CameFrom:
     """The entry's own exponent first, then all that were summed."""
-    assert isinstance(step.op, ops.Softmax)
     rows = range(len(scores)) if step.op.axis in (-2, None) else [row]
     columns = range(len(scores[0])) if step.op.axis in (-1, None) else [column]
     places = tuple((0, i, j) for i in rows for j in columns)
     return ((scores[row][column],), tuple(scores[i][j] for _, i, j in places)), places
 
 
-def _split(step: Step, row: int, column: int, wide: Matrix) -> CameFrom:
-    assert isinstance(step.op, ops.Split)
+def _split(step: StepOf[ops.Split], row: int, column: int, wide: Matrix) -> CameFrom:
     return _moved(wide, (0, row, step.op.part * (len(wide[0]) // step.op.of) + column))
 
 
@@ -107,9 +103,8 @@ def _join(step: Step, row: int, column: int, *parts: Matrix) -> CameFrom:
     raise AssertionError("a joined entry lies in one of the parts")
 
 
-def _rotate(step: Step, row: int, column: int, matrix: Matrix, cos: Matrix, sin: Matrix) -> CameFrom:
+def _rotate(step: StepOf[ops.Rotate], row: int, column: int, matrix: Matrix, cos: Matrix, sin: Matrix) -> CameFrom:
     """Of a pair (a, b) a·cos + b·(−sin), or a·sin + b·cos."""
-    assert isinstance(step.op, ops.Rotate)
     pairs = len(cos[0])
     pair = next(p for p in range(pairs) if column in columns_of(step.op, p, pairs))
     i, j = columns_of(step.op, pair, pairs)

@@ -10,7 +10,7 @@ from typing import Final
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Last, Rules, Step, read
+from headwork.graph import Last, Rules, Step, StepOf, read
 from headwork.notation import PLAIN
 from headwork.numbers.certain import AnyNumber
 from headwork.numbers.enclosure import largest, sign
@@ -58,8 +58,7 @@ def check_seen(step: Step, *factors: Matrix) -> None:
         raise HeadworkError(f"step {PLAIN.of(step)}: −∞ belongs in a mask; it cannot be multiplied")
 
 
-def _divide(step: Step, scores: Matrix) -> Matrix:
-    assert isinstance(step.op, ops.Divide)
+def _divide(step: StepOf[ops.Divide], scores: Matrix) -> Matrix:
     factor = Fraction(1) / divisor(step.op.by)
     return tuple(tuple(x if isinstance(x, Hidden) else factor * x for x in row) for row in scores)
 
@@ -103,9 +102,8 @@ def _exp(step: Step, matrix: Matrix) -> Matrix:
     return tuple(tuple(power_of_e(s) for s in _exponents(row)) for row in matrix)
 
 
-def _softcap(step: Step, scores: Matrix) -> Matrix:
+def _softcap(step: StepOf[ops.Softcap], scores: Matrix) -> Matrix:
     """c·tanh(s/c); what is hidden goes as low as it can, and is seen again."""
-    assert isinstance(step.op, ops.Softcap)
     cap, share = step.op.by, Fraction(1) / step.op.by
     return tuple(tuple(-cap if isinstance(s, Hidden) else tangent(s * share) * cap for s in row) for row in scores)
 

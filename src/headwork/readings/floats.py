@@ -1,7 +1,5 @@
 """Floats: a step means rows of Python floats. For matrices of pencil size, read over and over; without NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial, reduce
@@ -9,7 +7,7 @@ from math import copysign, exp, inf, isfinite, isnan, nan, sqrt, tanh
 from operator import add, mul
 
 from headwork import ops
-from headwork.graph import Last, Rules, Step, read
+from headwork.graph import Last, Rules, Step, StepOf, read
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import to_float
@@ -57,8 +55,7 @@ def _matmul(step: Step, left: Floats, right: Floats) -> Floats:
     return [[sum(map(mul, row, column)) for column in columns] for row in left]
 
 
-def _divide(step: Step, scores: Floats) -> Floats:
-    assert isinstance(step.op, ops.Divide)
+def _divide(step: StepOf[ops.Divide], scores: Floats) -> Floats:
     by = step.op.by
     number = float(by.of) ** 0.5 if isinstance(by, ops.Root) else to_float(by)
     return [[s / number for s in row] for row in scores]
@@ -80,8 +77,7 @@ def _power(s: float) -> float:
     return exp(s) if not s > LARGEST_EXPONENT else inf
 
 
-def _softcap(step: Step, scores: Floats) -> Floats:
-    assert isinstance(step.op, ops.Softcap)
+def _softcap(step: StepOf[ops.Softcap], scores: Floats) -> Floats:
     cap = to_float(step.op.by)
     return [[cap * tanh(s / cap) for s in row] for row in scores]
 

@@ -1,7 +1,5 @@
 """What several steps pass back to one: blocks put together again, and everything added up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction

@@ -6,8 +6,6 @@ For L a number made of the last step, d_s is ∂L/∂s, a step as large as s. Th
     P = softmax(S)   d_S = P∘(d_P − D), where D is the column of row sums of P∘d_P: the number a fused kernel keeps
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 
 from headwork import ops
-from headwork.graph import Step, read
+from headwork.graph import Step, StepOf, read
 from headwork.maths import Prose, listed
 from headwork.notation import PLAIN
 from headwork.readings.algebra import as_sympy
@@ -87,8 +87,7 @@ def _dependence(left: Moments, right: Moments) -> Prose:
     return ()
 
 
-def _divide(draws: Draws, step: Step, scores: Moments) -> Moments:
-    assert isinstance(step.op, ops.Divide)
+def _divide(draws: Draws, step: StepOf[ops.Divide], scores: Moments) -> Moments:
     if scores.why_not:
         return scores
     by = sympy.sqrt(step.op.by.of) if isinstance(step.op.by, ops.Root) else as_sympy(step.op.by)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step
+from headwork.graph import Rules, Step, StepOf
 from headwork.notation import PLAIN
 from headwork.ops import Shape
 
@@ -54,8 +54,7 @@ def not_given(step: Step) -> Any:
     raise HeadworkError(f"no matrix was given for {PLAIN.of(step)}; hand one over")
 
 
-def _split(step: Step, wide: Lines[Any]) -> Any:
-    assert isinstance(step.op, ops.Split)
+def _split(step: StepOf[ops.Split], wide: Lines[Any]) -> Any:
     width = len(wide[0]) // step.op.of
     start = step.op.part * width
     return tuple(row[start : start + width] for row in wide)
@@ -66,8 +65,7 @@ def columns_of(op: ops.Rotate, pair: int, pairs: int) -> tuple[int, int]:
     return (2 * pair, 2 * pair + 1) if op.pairs == "neighbours" else (pair, pair + pairs)
 
 
-def _rotate(step: Step, matrix: Lines[Any], cos: Lines[Any], sin: Lines[Any]) -> Any:
-    assert isinstance(step.op, ops.Rotate)
+def _rotate(step: StepOf[ops.Rotate], matrix: Lines[Any], cos: Lines[Any], sin: Lines[Any]) -> Any:
     rows = []
     for row, cosines, sines in zip(matrix, cos, sin, strict=True):
         turned = list(row)

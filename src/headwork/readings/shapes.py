@@ -2,7 +2,7 @@
 
 from headwork import ops
 from headwork.errors import ShapeError
-from headwork.graph import Last, Rules, Step, read
+from headwork.graph import Last, Rules, Step, StepOf, read
 from headwork.inline import inline
 from headwork.maths import Maths, Number, between, factor
 from headwork.notation import PLAIN
@@ -37,8 +37,7 @@ def size_maths(size: ops.Size) -> Maths:
     return algebra(size)
 
 
-def _given(step: Step) -> ops.Shape:
-    assert isinstance(step.op, ops.Given | ops.Constant)
+def _given(step: StepOf[ops.Given | ops.Constant]) -> ops.Shape:
     if len(step.op.shape) < 2:
         raise ShapeError(f"{PLAIN.of(step)} needs rows and columns, but its shape is {step.op.shape}")
     return step.op.shape
@@ -90,8 +89,7 @@ def _maxima(step: Step, first: ops.Shape, *others: ops.Shape) -> ops.Shape:
     return (*first[:-1], 1)
 
 
-def _rows(step: Step, shape: ops.Shape) -> ops.Shape:
-    assert isinstance(step.op, ops.Rows)
+def _rows(step: StepOf[ops.Rows], shape: ops.Shape) -> ops.Shape:
     start, stop, rows = step.op.start, step.op.stop, shape[-2]
     if not 0 <= start < stop or (isinstance(rows, int) and stop > rows):
         raise ShapeError(
@@ -122,8 +120,7 @@ def _rotate(step: Step, matrix: ops.Shape, *angles: ops.Shape) -> ops.Shape:
     return matrix
 
 
-def _split(step: Step, shape: ops.Shape) -> ops.Shape:
-    assert isinstance(step.op, ops.Split)
+def _split(step: StepOf[ops.Split], shape: ops.Shape) -> ops.Shape:
     columns, of = shape[-1], step.op.of
     if isinstance(columns, int) and isinstance(of, int) and columns % of:
         raise ShapeError(
@@ -134,8 +131,7 @@ def _split(step: Step, shape: ops.Shape) -> ops.Shape:
     return (*shape[:-1], part)
 
 
-def _join(step: Step, *parts: ops.Shape) -> ops.Shape:
-    assert isinstance(step.op, ops.Join)
+def _join(step: StepOf[ops.Join], *parts: ops.Shape) -> ops.Shape:
     if any(part[:-1] != parts[0][:-1] for part in parts):
         found = ", ".join(shape_text(part) for part in parts)
         raise ShapeError(

@@ -10,7 +10,7 @@ import sympy
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Last, Rules, Step, in_order, read
+from headwork.graph import Last, Rules, Step, StepOf, in_order, read
 from headwork.notation import PLAIN, Name, Notation
 from headwork.readings.algebra import as_sympy
 from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, sums
@@ -51,8 +51,7 @@ def _matmul(step: Step, left: SymbolMatrix, right: SymbolMatrix) -> SymbolMatrix
     )
 
 
-def _divide(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Divide)
+def _divide(step: StepOf[ops.Divide], scores: SymbolMatrix) -> SymbolMatrix:
     by = step.op.by
     number = sympy.sqrt(by.of) if isinstance(by, ops.Root) else as_sympy(by)
     return tuple(tuple(s / number for s in row) for row in scores)
@@ -67,8 +66,7 @@ def _shares(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(p / total for p in row)
 
 
-def _softcap(step: Step, scores: SymbolMatrix) -> SymbolMatrix:
-    assert isinstance(step.op, ops.Softcap)
+def _softcap(step: StepOf[ops.Softcap], scores: SymbolMatrix) -> SymbolMatrix:
     cap = as_sympy(step.op.by)
     return tuple(tuple(cap * sympy.tanh(s / cap) for s in row) for row in scores)
 

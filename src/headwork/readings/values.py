@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwork import ops
-from headwork.graph import Last, Rules, Step, read
+from headwork.graph import Last, Rules, Step, StepOf, read
 from headwork.numbers.digits import to_float
 from headwork.readings.moving import not_given
 
@@ -19,16 +19,14 @@ def values(last: Last, handed: Mapping[Step, Any]) -> dict[Step, Array]:
     return read(last, VALUES, {step: np.asarray(array, np.float64) for step, array in handed.items()})
 
 
-def _divide(step: Step, scores: Array) -> Array:
-    assert isinstance(step.op, ops.Divide)
+def _divide(step: StepOf[ops.Divide], scores: Array) -> Array:
     by = step.op.by
     number: Array = np.array(float(by.of) ** 0.5 if isinstance(by, ops.Root) else to_float(by))
     return np.divide(scores, number)
 
 
-def _softmax(step: Step, scores: Array) -> Array:
+def _softmax(step: StepOf[ops.Softmax], scores: Array) -> Array:
     """A row in which nothing may be read gives zeros, not NaN."""
-    assert isinstance(step.op, ops.Softmax)
     axis = (-2, -1) if step.op.axis is None else step.op.axis
     top = np.max(scores, axis=axis, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
@@ -48,8 +46,7 @@ def _divide_by(step: Step, left: Array, right: Array) -> Array:
     return np.where(nothing, 0.0, left / np.where(nothing, 1.0, right))
 
 
-def _rotate(step: Step, matrix: Array, cos: Array, sin: Array) -> Array:
-    assert isinstance(step.op, ops.Rotate)
+def _rotate(step: StepOf[ops.Rotate], matrix: Array, cos: Array, sin: Array) -> Array:
     sin = -sin if step.op.back else sin
     first, second = (
         (matrix[..., ::2], matrix[..., 1::2]) if step.op.pairs == "neighbours" else np.split(matrix, 2, axis=-1)
@@ -60,8 +57,7 @@ def _rotate(step: Step, matrix: Array, cos: Array, sin: Array) -> Array:
     return np.stack(turned, axis=-1).reshape(matrix.shape)
 
 
-def _softcap(step: Step, scores: Array) -> Array:
-    assert isinstance(step.op, ops.Softcap)
+def _softcap(step: StepOf[ops.Softcap], scores: Array) -> Array:
     cap = to_float(step.op.by)
     return cap * np.tanh(scores / cap)
 

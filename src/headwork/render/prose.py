@@ -13,22 +13,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import chain
 
-from headwork.maths import (
-    TRANSPOSED,
-    Above,
-    Barred,
-    Below,
-    Letter,
-    Maths,
-    Number,
-    Prose,
-    Ratio,
-    RootOf,
-    Row,
-    Sign,
-    Words,
-    row,
-)
+from headwork import maths as m
 from headwork.notation import Name
 from headwork.render.latex_maths import GREEK, SIGNS
 
@@ -45,7 +30,7 @@ _CLOSING = {"(": ")", "[": "]"}
 Token = tuple[str, str]
 
 
-def read_maths(text: str) -> Maths:
+def read_maths(text: str) -> m.Maths:
     """The tree of a formula written in text. It is a word of a sentence: spaces mean nothing in it.
 
     >>> read_maths("√2")
@@ -58,44 +43,44 @@ class _Reader:
     """Recursive descent over the tokens of one formula."""
 
     def __init__(self, text: str) -> None:
-        self.tokens: list[Token] = [(m.lastgroup or "", m.group()) for m in _TOKEN.finditer(text)]
+        self.tokens: list[Token] = [(token.lastgroup or "", token.group()) for token in _TOKEN.finditer(text)]
 
-    def line(self, until: str = "") -> Maths:
-        items: list[Maths] = []
+    def line(self, until: str = "") -> m.Maths:
+        items: list[m.Maths] = []
         while self.tokens and self.tokens[0][1] != until:
             items.append(self.ratios(until))
-        return row(*items)
+        return m.row(*items)
 
-    def ratios(self, until: str) -> Maths:
+    def ratios(self, until: str) -> m.Maths:
         """One product, with everything before each "/" above a bar; or one sign."""
         over = self.product(until)
         while over and self.take("/"):
             under = self.factor(until)
             if under is None:
-                return row(*over, Sign("/"))
-            over = [Ratio(_bare(row(*over)), _bare(under))]
-        return row(*over) if over else Sign(self.tokens.pop(0)[1])
+                return m.row(*over, m.Sign("/"))
+            over = [m.Ratio(_bare(m.row(*over)), _bare(under))]
+        return m.row(*over) if over else m.Sign(self.tokens.pop(0)[1])
 
-    def product(self, until: str) -> list[Maths]:
-        factors: list[Maths] = []
+    def product(self, until: str) -> list[m.Maths]:
+        factors: list[m.Maths] = []
         while (factor := self.factor(until)) is not None:
-            factors += [factor, Sign("·")] if self.take("·") else [factor]
+            factors += [factor, m.Sign("·")] if self.take("·") else [factor]
         return factors
 
-    def factor(self, until: str) -> Maths | None:
+    def factor(self, until: str) -> m.Maths | None:
         atom = self.atom(until)
         while atom is not None and self.tokens:
             kind, text = self.tokens[0]
             if kind == "raised":
                 self.take(text)
-                atom = Above(atom, _raised(text))
+                atom = m.Above(atom, _raised(text))
             elif len(self.tokens) > 1 and self.take("^"):
-                atom = Above(atom, _bare(self.factor(until) or self.line(until)))
+                atom = m.Above(atom, _bare(self.factor(until) or self.line(until)))
             else:
                 break
         return atom
 
-    def atom(self, until: str) -> Maths | None:
+    def atom(self, until: str) -> m.Maths | None:
         kind, text = self.tokens[0] if self.tokens else ("", until)
         if text == until:
             return None
@@ -104,15 +89,15 @@ class _Reader:
             return Name.read(text).maths
         if kind == "number" or text == "∞":
             self.take(text)
-            return Number(text)
+            return m.Number(text)
         if len(self.tokens) > 1 and self.take("√"):
             of = self.atom(until)
-            return Sign("√") if of is None else RootOf(_bare(of))
+            return m.Sign("√") if of is None else m.RootOf(_bare(of))
         if text in _CLOSING and self.closed():
             self.take(text)
             inside = self.line(_CLOSING[text])
             self.take(_CLOSING[text])
-            return Row((Sign(text), inside, Sign(_CLOSING[text])))
+            return m.Row((m.Sign(text), inside, m.Sign(_CLOSING[text])))
         return None
 
     def closed(self) -> bool:
@@ -134,16 +119,16 @@ class _Reader:
         return taken
 
 
-def _raised(text: str) -> Maths:
+def _raised(text: str) -> m.Maths:
     plain = "".join(_RAISED[c] for c in text)
     if plain == "T":
-        return TRANSPOSED
-    return Row((Sign("−"), Number(plain[1:]))) if plain.startswith("−") else Number(plain)
+        return m.TRANSPOSED
+    return m.Row((m.Sign("−"), m.Number(plain[1:]))) if plain.startswith("−") else m.Number(plain)
 
 
-def _bare(maths: Maths) -> Maths:
+def _bare(maths: m.Maths) -> m.Maths:
     """Without the brackets that a bar, a root or a raised line makes needless."""
-    if isinstance(maths, Row) and len(maths.items) == 3 and maths.items[0] == Sign("("):
+    if isinstance(maths, m.Row) and len(maths.items) == 3 and maths.items[0] == m.Sign("("):
         return maths.items[1]
     return maths
 
@@ -160,14 +145,14 @@ _EQUATED = re.compile(r"(?<!\S)([^\W\d_])(?=\s+[=>])")  # d = 2
 _ARTICLES = ("a", "A", "I")  # words before they are names
 
 
-def read_prose(text: str, names: Collection[str] = ()) -> Prose:
+def read_prose(text: str, names: Collection[str] = ()) -> m.Prose:
     """A sentence, with the formulas in it read; `names` are letters that stand for something on its page.
 
     >>> read_prose("Find Q_1, please.")
     ('Find ', Below(base=Letter(text='Q'), script=Number(text='1')), ', please.')
     """
     known = {*names, *_EQUATED.findall(text), *_letters(text)} - {*_ARTICLES}
-    pieces: list[str | Maths] = []
+    pieces: list[str | m.Maths] = []
     read = (_pieces(span, known) if isinstance(span, str) else [span] for span in spans(text))
     for piece in chain.from_iterable(read):
         if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
@@ -184,7 +169,7 @@ def _letters(text: str) -> Iterator[str]:
             yield from _ALONE.findall(word)
 
 
-def _pieces(text: str, names: Collection[str]) -> Iterator[str | Maths]:
+def _pieces(text: str, names: Collection[str]) -> Iterator[str | m.Maths]:
     for space, word in _WORD.findall(text):
         edge = _EDGE.match(word)
         if space or edge is None or not _is_formula(edge["body"], names):
@@ -209,7 +194,7 @@ _WRAPPERS = ("mathrm", "mathbf", "operatorname", "mathit", "boldsymbol")
 _NOTHING = ("left", "right", "big", "Big", "displaystyle", "quad", ",", ";", "!", " ")
 
 
-def spans(text: str) -> Iterator[str | Maths]:
+def spans(text: str) -> Iterator[str | m.Maths]:
     """The sentence in pieces, words and formulas. "\\$" is a dollar, and so is one alone."""
     start = 0
     for match in _SPAN.finditer(text):
@@ -219,7 +204,7 @@ def spans(text: str) -> Iterator[str | Maths]:
     yield text[start:].replace("\\$", "$")
 
 
-def read_tex(tex: str) -> Maths:
+def read_tex(tex: str) -> m.Maths:
     """The tree of a formula in TeX.
 
     >>> read_tex(r"\\sqrt{2}")
@@ -234,8 +219,8 @@ class _Tex:
     def __init__(self, tex: str) -> None:
         self.tokens = _TEX_TOKEN.findall(tex)
 
-    def line(self, until: str = "") -> Maths:
-        items: list[Maths] = []
+    def line(self, until: str = "") -> m.Maths:
+        items: list[m.Maths] = []
         while self.tokens and self.tokens[0] != until:
             token = self.tokens.pop(0)
             if token in ("^", "_") and items and self.tokens:
@@ -243,50 +228,50 @@ class _Tex:
             else:
                 items += self.one(token)
         del self.tokens[:1]  # the closing brace
-        return row(*items)
+        return m.row(*items)
 
-    def script(self, token: str, base: Maths) -> Maths:
+    def script(self, token: str, base: m.Maths) -> m.Maths:
         """A subscript, or what is raised: QKᵀ, x²."""
         script = self.argument()
         if token == "_":
-            return Below(base, script)
-        return Above(base, TRANSPOSED if script in (Letter("T"), Letter("top")) else script)
+            return m.Below(base, script)
+        return m.Above(base, m.TRANSPOSED if script in (m.Letter("T"), m.Letter("top")) else script)
 
-    def one(self, token: str) -> list[Maths]:
+    def one(self, token: str) -> list[m.Maths]:
         """What a token stands for, with its arguments; nothing where it says how wide a space is."""
         name = token[1:]
         if token.endswith("}") and len(token) > 2:  # \text{…}
             words = token.partition("{")[2][:-1]
-            return [Letter(words) if words.isalnum() else Words(words)]
+            return [m.Letter(words) if words.isalnum() else m.Words(words)]
         if token == "{":
             return [self.line("}")]
         if token == "\\frac":
-            return [Ratio(self.argument(), self.argument())]
+            return [m.Ratio(self.argument(), self.argument())]
         if token in ("\\sqrt", "\\bar"):
-            return [(RootOf if name == "sqrt" else Barred)(self.argument())]
+            return [(m.RootOf if name == "sqrt" else m.Barred)(self.argument())]
         if token[0] == "\\" and name in _WRAPPERS:
             return [_word(self.argument())]
         if token[0] == "\\" and name:
             if name in _NOTHING:
                 return []
-            return [Sign(SIGNS[name]) if name in SIGNS else Letter(GREEK.get(name, name))]
+            return [m.Sign(SIGNS[name]) if name in SIGNS else m.Letter(GREEK.get(name, name))]
         if token[0].isdigit():
-            return [Number(token)]
-        return [Letter(token) if token.isalpha() else Sign(SIGNS.get(token, token))]
+            return [m.Number(token)]
+        return [m.Letter(token) if token.isalpha() else m.Sign(SIGNS.get(token, token))]
 
-    def argument(self) -> Maths:
+    def argument(self) -> m.Maths:
         """What a command or a script takes: a group, or one thing, of digits the first."""
         if not self.tokens:
-            return row()
+            return m.row()
         token = self.tokens.pop(0)
         if token[0].isdigit() and len(token) > 1:
             token, rest = token[0], token[1:]
             self.tokens.insert(0, rest)
-        return row(*self.one(token))
+        return m.row(*self.one(token))
 
 
-def _word(maths: Maths) -> Maths:
+def _word(maths: m.Maths) -> m.Maths:
     """Letters that belong together: an upright word."""
-    items = maths.items if isinstance(maths, Row) else (maths,)
-    texts = [item.text for item in items if isinstance(item, Letter | Number)]
-    return Letter("".join(texts)) if len(texts) == len(items) else maths
+    items = maths.items if isinstance(maths, m.Row) else (maths,)
+    texts = [item.text for item in items if isinstance(item, m.Letter | m.Number)]
+    return m.Letter("".join(texts)) if len(texts) == len(items) else maths

@@ -1,13 +1,17 @@
 """A `Working` into a file: the ending chooses the form."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
-from headwork.render.blocks import Block
-from headwork.working import Working
+
+if TYPE_CHECKING:  # the command line asks here what endings there are
+    from headwork.render.blocks import Block
+    from headwork.working import Working
 
 # Ending → module and function; each is loaded when a file of its kind is written. A page is made of blocks.
 PAGES: Mapping[str, tuple[str, str]] = {

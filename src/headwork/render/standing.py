@@ -1,7 +1,5 @@
 """Rows of a picture from left to right: each thing under what it reads, none over its neighbour."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError, did_you_mean
@@ -23,6 +24,9 @@ from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Key, Part, Problem
 from headwork.sheets.sizes import infer_sizes
 from headwork.sheets.varied import check_one_sequence, matrices, variations
+
+if TYPE_CHECKING:
+    from headwork.readings.counts import Count
 
 MANY_BLOCKS = 1 << 30  # after all of them
 
@@ -115,6 +119,13 @@ class Ready:
         """Where a page has every step: the way back comes after all blocks, in an order of its own."""
         steps = needed(self.ends, {})
         return {step: (_block(step) if step in self.forward else MANY_BLOCKS, i) for i, step in enumerate(steps)}
+
+    @cached_property
+    def costs(self) -> dict[Step, Count]:
+        """What every step costs, as it is counted by hand: of the graph alone."""
+        from headwork.readings.counts import counts
+
+        return counts(self.ends)
 
     def _hand(self, role: str, named: tuple[Matrix, ...]) -> None:
         """One matrix for all heads, or one for each; to every block of keys the columns that belong to it."""

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from headwork.formulas import SQRT_D_K, formula_named
 from headwork.notation import is_vector
 from headwork.readings.exact import Entry, Matrix
-from headwork.sheets.sheet import Key, Part, Problem, Sheet
-from headwork.sheets.written import plain, written_keys
+from headwork.sheets.sheet import Key, Problem, Sheet
+from headwork.sheets.written import part_table, plain, problem_table
+
+HEADINGS = ("notation", "sizes", "marking")
 
 
 def sheet_toml(sheet: Sheet) -> str:
@@ -26,59 +27,25 @@ def sheet_toml(sheet: Sheet) -> str:
 
 
 def _problem(problem: Problem, prefix: str) -> Iterator[str]:
-    yield f"formula = {_text(problem.formula)}"
-    if problem.text:
-        yield f"text = {_text(problem.text)}"
-    for key, value in (("heads", problem.heads), ("kv_heads", problem.kv_heads)):
-        if value is not None:
-            yield f"{key} = {value}"
-    if formula_named(problem.formula).scaled and problem.scale != SQRT_D_K:
-        assert problem.scale != "sqrt(d_k)"
-        yield f"scale = {_text('none') if problem.scale is None else number_text(problem.scale)}"
-    yield from (f"{key} = {_value(value)}" for key, value in written_keys(problem).items())
-    if formula_named(problem.formula).blocks:
-        yield f"blocks = {list(problem.blocks) if isinstance(problem.blocks, tuple) else problem.blocks}"
-    if problem.softmax != "whole":
-        yield f"softmax = {_text(problem.softmax)}"
-    yield f"places = {problem.places}"
-    yield f"first_index = {problem.notation.first_index}"
-    if problem.columns:
-        yield 'vectors = "columns"'
-    for key, table in (("notation", problem.notation.names), ("sizes", problem.sizes), ("marking", problem.marking)):
-        if table:
-            yield f"[{prefix}{key}]"
-            yield from (f"{_text(name)} = {_value(value)}" for name, value in table.items())
+    first = problem.notation.first_index
+    yield from _keys(problem_table(problem), prefix)
     if problem.given:
         yield f"[{prefix}given]"
-        yield from _given(problem.given, problem.notation.first_index)
+        yield from _given(problem.given, first)
     for part in problem.parts:
-        yield from _part(part, prefix, problem.notation.first_index)
+        yield f"[[{prefix}part]]"
+        yield from _keys(part_table(part), prefix)
+        if part.given:
+            yield f"[{prefix}part.given]"
+            yield from _given(part.given, first)
 
 
-def _part(part: Part, prefix: str, first: int) -> Iterator[str]:
-    yield f"[[{prefix}part]]"
-    yield f"label = {_text(part.label)}"
-    if part.kind != "value":
-        yield f"kind = {_text(part.kind)}"
-    if part.points is not None:
-        yield f"points = {number_text(part.points)}"
-    for key, text in (("text", part.text), ("answer", part.answer)):
-        if text:
-            yield f"{key} = {_text(text)}"
-    if part.find:
-        yield f"find = [{', '.join(map(_text, part.find))}]"
-    for key, number in (("mean", part.mean), ("variance", part.variance)):
-        if number is not None:
-            yield f"{key} = {number_text(number)}"
-    if part.loss:
-        yield f"loss = {_text(part.loss)}"
-    if part.rate is not None:
-        yield f"rate = {number_text(part.rate)}"
-    if part.entries:
-        yield "entries = true"
-    if part.given:
-        yield f"[{prefix}part.given]"
-        yield from _given(part.given, first)
+def _keys(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    """A key to a line, and what people add lines to under headings."""
+    yield from (f"{key} = {_value(value)}" for key, value in table.items() if key not in HEADINGS)
+    for key in filter(table.__contains__, HEADINGS):
+        yield f"[{prefix}{key}]"
+        yield from (f"{_text(name)} = {_value(value)}" for name, value in table[key].items())
 
 
 def _given(given: Mapping[Key, Matrix], first: int) -> Iterator[str]:

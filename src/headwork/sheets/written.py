@@ -1,32 +1,84 @@
-"""The keys that vary a formula as a file or a browser has them: texts, whole numbers, lists and tables of these."""
+"""The keys of a problem and of a part as a file or a browser has them: texts, whole numbers, lists and tables of these.
+
+Matrices that are given are left out: a file has them in lines of its own, a browser as grids.
+"""
 
 from fractions import Fraction
 from typing import Any
 
 from headwork.errors import HeadworkError
+from headwork.formulas import SQRT_D_K, Scale, formula_named
 from headwork.numbers.digits import exact_decimal
 from headwork.numbers.surd import Real, Surd
 from headwork.readings.exact import Entry, Hidden, Matrix
-from headwork.sheets.sheet import Angles, Bias, EachHead, Problem, Rotary
+from headwork.sheets.sheet import Angles, Bias, EachHead, Part, Problem, Rotary
+
+LEFT_OUT = {
+    "scale": SQRT_D_K,
+    "mask": "none",
+    "around": "none",
+    "decimals": "short",
+    "softmax": "whole",
+    "kind": "value",
+}
 
 
-def written_keys(problem: Problem) -> dict[str, Any]:
-    """Those of the problem's keys that say how its formula is varied, where they say anything."""
-    found = {
-        "softcap": None if problem.softcap is None else plain(problem.softcap),
-        "mask": None if problem.mask == "none" else _mask(problem.mask),
-        "window": None if problem.window is None else list(problem.window),
-        "padding": list(problem.padding) or None,
-        "bias": None if problem.bias is None else _bias(problem.bias),
-        "rotary": None if problem.rotary is None else _rotary(problem.rotary),
-        "around": None if problem.around == "none" else problem.around,
-        "eps": plain(problem.eps) if problem.eps else None,
-        "positions": None if problem.positions is None else _angles(problem.positions),
-        "tokens": list(problem.tokens) or None,
-        "keys": list(problem.keys) or None,
-        "decimals": None if problem.decimals == "short" else problem.decimals,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+def problem_table(problem: Problem) -> dict[str, Any]:
+    """Every key of a problem that says something, in the order in which a file has them."""
+    formula = formula_named(problem.formula)
+    return _told(
+        formula=problem.formula,
+        text=problem.text,
+        heads=problem.heads,
+        kv_heads=problem.kv_heads,
+        scale=_scale(problem.scale) if formula.scaled else None,
+        softcap=_number(problem.softcap),
+        mask=_mask(problem.mask),
+        window=list(problem.window or ()),
+        padding=list(problem.padding),
+        bias=None if problem.bias is None else _bias(problem.bias),
+        rotary=None if problem.rotary is None else _rotary(problem.rotary),
+        around=problem.around,
+        eps=_number(problem.eps or None),
+        positions=None if problem.positions is None else _angles(problem.positions),
+        tokens=list(problem.tokens),
+        keys=list(problem.keys),
+        decimals=problem.decimals,
+        blocks=_blocks(problem.blocks) if formula.blocks else None,
+        softmax=problem.softmax,
+        places=problem.places,
+        first_index=problem.notation.first_index,
+        vectors="columns" if problem.columns else None,
+        notation=dict(problem.notation.names),
+        sizes=dict(problem.sizes),
+        marking=dict(problem.marking),
+    )
+
+
+def part_table(part: Part) -> dict[str, Any]:
+    """The same of a part."""
+    return _told(
+        label=part.label,
+        kind=part.kind,
+        points=_number(part.points),
+        text=part.text,
+        answer=part.answer,
+        find=list(part.find),
+        mean=_number(part.mean),
+        variance=_number(part.variance),
+        loss=part.loss,
+        rate=_number(part.rate),
+        entries=part.entries or None,
+    )
+
+
+def _told(**keys: Any) -> dict[str, Any]:
+    """What is neither empty nor what a sheet that leaves the key out has anyway."""
+    return {key: value for key, value in keys.items() if value not in (None, "", [], {}, LEFT_OUT.get(key))}
+
+
+def _number(number: Real | None) -> int | str | None:
+    return None if number is None else plain(number)
 
 
 def plain(entry: Entry) -> int | str:
@@ -61,6 +113,14 @@ def _term(coefficient: Fraction, radicand: int) -> str:
 
 def rows(matrix: Matrix) -> list[list[int | str]]:
     return [list(map(plain, row)) for row in matrix]
+
+
+def _scale(scale: Scale) -> int | str:
+    return scale if isinstance(scale, str) else "none" if scale is None else plain(scale)
+
+
+def _blocks(blocks: int | tuple[int, ...]) -> int | list[int]:
+    return list(blocks) if isinstance(blocks, tuple) else blocks
 
 
 def _mask(mask: str | Matrix | EachHead) -> Any:

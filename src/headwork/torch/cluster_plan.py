@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from headwork.errors import HeadworkError
-from headwork.torch.cluster.cost import WAYS, Cost, Machines, Sizes, chosen, with_backward
+from headwork.torch.cluster.cost import WAYS, Cost, CostSizes, Machines, chosen, with_backward
 from headwork.torch.cluster.explained import readable
 from headwork.torch.cluster.reading import Reading, reading
 from headwork.torch.cluster.splits import checked
@@ -77,7 +77,7 @@ def told(given: argparse.Namespace, split: object, machines: Machines) -> str:
     )
 
 
-def slowest(of: Reading, way: str, sizes: Sizes, machines: Machines) -> Cost:
+def slowest(of: Reading, way: str, sizes: CostSizes, machines: Machines) -> Cost:
     return max((WAYS[way](of, rank, sizes, machines) for rank in range(len(of.tokens))), key=lambda cost: cost.seconds)
 
 
@@ -106,7 +106,7 @@ def seconds(time: float) -> str:
     return f"{time * 1e3:.1f} ms" if time < 1 else f"{time:.2f} s"
 
 
-def checked_sizes(given: argparse.Namespace) -> tuple[Sizes, Machines]:
+def checked_sizes(given: argparse.Namespace) -> tuple[CostSizes, Machines]:
     kv_heads = given.kv_heads or given.heads
     for name in ("tokens", "heads", "width", "batch", "gbit", "gflops"):
         if not getattr(given, name) > 0:
@@ -117,7 +117,7 @@ def checked_sizes(given: argparse.Namespace) -> tuple[Sizes, Machines]:
         raise HeadworkError(f"--window is {given.window}. Give a number of keys, 0 or more.")
     if not given.delay_us >= 0:
         raise HeadworkError(f"--delay-us is {given.delay_us}. Give a number of microseconds, 0 or more.")
-    sizes = Sizes(given.batch, given.heads, kv_heads, given.width, given.width, given.bytes)
+    sizes = CostSizes(given.batch, given.heads, kv_heads, given.width, given.width, given.bytes)
     return sizes, Machines(given.gflops, given.gbit, given.delay_us * 1e-6)
 
 

@@ -1,7 +1,5 @@
 """Native Python answers the page, in a process of its own: one that says nothing for too long is ended and replaced."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

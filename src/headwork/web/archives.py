@@ -4,8 +4,6 @@ Each is compiled by Pyodide's own Python under node and kept in the user's cache
 so only what changed is compiled again.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

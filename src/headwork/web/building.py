@@ -1,7 +1,5 @@
 """New sheets for the bench, of any size, and the same sheet with another formula or number of heads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Hints in steps: the formula, then the row and the column, then the arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,7 +58,7 @@ def _row_and_column(ready: Ready, equation: Equation, place: tuple[int, int], me
     sources = {step.inputs[number]: None for number, _, _ in origin(step, row, column, meaning).places}
     rows = [(ready.problem.notation.of(s).maths, _line(s, row, meaning, style)) for s in sources]
     shown = (f"<p>row {row + first} of {mathml(name)}: {mathml(line)}</p>" for name, line in rows)
-    return "".join(shown) + f"<p>{SAY.get(type(step.op), '')}</p>"
+    return "".join(shown) + f"<p>{SAY[type(step.op)]}</p>"
 
 
 def _line(source: Step, row: int, meaning: Mapping[Step, Matrix], style: Style) -> Any:
@@ -74,15 +72,27 @@ def _arithmetic(ready: Ready, equation: Equation, place: tuple[int, int], meanin
 
 
 SAY: Mapping[type[ops.Op], str] = {
+    ops.Given: "This one is given.",
+    ops.MatMul: "A row and a column, pair by pair, added up.",
+    ops.Transpose: "Rows and columns change places.",
     ops.Divide: "Divide the entry in this place.",
-    ops.Softmax: "e to each of the row, and each over the sum of them all.",
     ops.Add: "Add the entries in this place.",
-    ops.Join: "The heads stand side by side: find the one that this column belongs to.",
+    ops.Softmax: "e to each of the row, and each over the sum of them all.",
     ops.Split: "Every head takes its own columns.",
-    ops.Exp: "e to the entry in this place.",
-    ops.Sums: "Add up the row.",
+    ops.Join: "The heads stand side by side: find the one that this column belongs to.",
+    ops.Constant: "Every entry is the same number.",
+    ops.Multiply: "Multiply the entries in this place.",
+    ops.Subtract: "Take off the entry in this place, or the row's number.",
     ops.DivideBy: "Divide the entry by its row's number.",
+    ops.Exp: "e to the entry in this place.",
+    ops.Sums: "Add up the row, or the column where sums of columns are asked for.",
     ops.Maxima: "The largest of the row.",
-    ops.Subtract: "Take the row's number off.",
+    ops.Rows: "Some of the rows: find the one that this is.",
+    ops.Stack: "They stand under one another: find the one that this row belongs to.",
+    ops.Rotate: "Of the pair that is turned together: one by the cosine, the other by the sine.",
+    ops.Softcap: "Divide by the cap, take the tanh, and multiply by the cap again.",
+    ops.Means: "Add up the row, and divide by how many there are.",
+    ops.SquareRoot: "The square root of the entry in this place.",
+    ops.Relu: "The entry in this place, or 0 where that is negative.",
 }
 LEVELS: Mapping[int, Callable[..., str]] = {1: _formula, 2: _row_and_column, 3: _arithmetic}

@@ -4,8 +4,6 @@ Line tables are flattened (every instruction is on its function's first line), f
 half of what is left of a module after compression.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import zipfile

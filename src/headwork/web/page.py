@@ -1,7 +1,5 @@
 """The bench's own page: a sheet's blocks as HTML, what is given as grids to edit, and only what an edit changes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

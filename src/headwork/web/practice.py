@@ -1,7 +1,5 @@
 """Practice: the sheet with empty grids, marked entry by entry, with hints in steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape

@@ -1,7 +1,5 @@
 """Pyodide, the Python that runs in a browser: fetched by name from its npm package, once, and checked byte for byte."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The bench served on this machine alone: Python's own server, on 127.0.0.1, for pages that it has sent itself."""
 
-from __future__ import annotations
-
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any

@@ -1,7 +1,5 @@
 """The bench as plain files: a folder for any host, which needs none after the first visit, or one file for a disk."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

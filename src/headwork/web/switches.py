@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from html import escape
 
-from headwork.formulas import FORMULAS, formula_named
+from headwork.formulas import FORMULAS, SQRT_D_K, formula_named
 from headwork.sheets.ready import Ready
-from headwork.web.tables import scale_text
+from headwork.sheets.written import problem_table
 
 _FORMULAS = {
     "dot_product": "dot product",
@@ -30,7 +30,7 @@ def switches(ready: Ready, number: int) -> str:
         shared = [n for n in range(1, heads + 1) if heads % n == 0]
         made.append(_select(number, "kv_heads", "kv heads", _same(shared), str(kv_heads)))
     if formula.scaled:
-        text = scale_text(problem)
+        text = str(problem_table(problem).get("scale", SQRT_D_K))
         scales = {"sqrt(d_k)": "√d_k", "none": "none", "other": "a number …"}
         if text not in scales:
             scales = {text: text, **scales}

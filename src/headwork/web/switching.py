@@ -1,7 +1,5 @@
 """A switch of the page set: the sheet's table with another formula, mask, scale, softmax, number of heads or places."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -9,14 +9,13 @@ from datetime import date
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.formulas import SQRT_D_K, formula_named
 from headwork.notation import is_vector
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.load import read_sheet
-from headwork.sheets.sheet import Key, Part, Problem, Sheet
-from headwork.sheets.written import real_text, written_keys
+from headwork.sheets.sheet import Key, Problem, Sheet
+from headwork.sheets.written import part_table, problem_table, real_text
 
 Table = dict[str, Any]
 HIDES = "-inf"
@@ -42,35 +41,10 @@ def table_of(sheet: Sheet) -> Table:
 
 def _problem_table(problem: Problem) -> Table:
     first = problem.notation.first_index
-    table: Table = {"title": problem.title, "text": problem.text, "formula": problem.formula}
-    table |= {key: n for key, n in (("heads", problem.heads), ("kv_heads", problem.kv_heads)) if n is not None}
-    if formula_named(problem.formula).scaled:
-        table["scale"] = scale_text(problem)
-    table |= {"mask": "none", **written_keys(problem)}
-    if formula_named(problem.formula).blocks:
-        table["blocks"] = list(problem.blocks) if isinstance(problem.blocks, tuple) else problem.blocks
-    table |= {"softmax": problem.softmax, "places": problem.places, "first_index": first}
-    table |= {"vectors": "columns"} if problem.columns else {}
-    table |= {"notation": dict(problem.notation.names), "sizes": dict(problem.sizes)}
+    table: Table = {"title": problem.title, **problem_table(problem), "given": _given_table(problem.given, first)}
     table["marking"] = {k: v.isoformat() if isinstance(v, date) else v for k, v in problem.marking.items()}
-    table["given"] = _given_table(problem.given, first)
-    table["part"] = [_part_table(part, first) for part in problem.parts]
+    table["part"] = [{**part_table(part), "given": _given_table(part.given, first)} for part in problem.parts]
     return table
-
-
-def scale_text(problem: Problem) -> str:
-    if problem.scale is None or problem.scale == SQRT_D_K:
-        return "none" if problem.scale is None else "sqrt(d_k)"
-    return real_text(problem.scale)
-
-
-def _part_table(part: Part, first: int) -> Table:
-    table: Table = {"label": part.label, "kind": part.kind, "text": part.text, "find": list(part.find)}
-    table["given"] = _given_table(part.given, first)
-    table |= {"entries": True} if part.entries else {}
-    numbers = (("mean", part.mean), ("variance", part.variance), ("rate", part.rate), ("points", part.points))
-    table |= {key: real_text(number) for key, number in numbers if number is not None}
-    return table | {key: text for key, text in (("answer", part.answer), ("loss", part.loss)) if text}
 
 
 def _given_table(given: Mapping[Key, Matrix], first: int) -> Table:

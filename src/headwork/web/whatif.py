@@ -1,7 +1,5 @@
 """What if: a mistake of the catalogue planted in the sheet, right and mistaken side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from html import escape
 from math import inf, isnan

@@ -1,7 +1,5 @@
 """A sheet as a package for the place where a class hands in: one small file for each, found by its name here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path

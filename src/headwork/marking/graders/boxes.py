@@ -14,7 +14,7 @@ from headwork.mistakes.evidence import view
 from headwork.numbers.digits import exact_decimal
 from headwork.readings.exact import Hidden
 from headwork.sheets.questions import Asked
-from headwork.sheets.sheet import NUMBERS, Sheet
+from headwork.sheets.sheet import NUMBERS
 
 LEAST = 1e-6  # of the room is kept off, where a number that lies a whole unit away is wrong
 DIGITS = 12
@@ -44,11 +44,11 @@ class Box:
 Boxed = dict[tuple[str, str], list[list[Box]]]  # by part and name, in rows
 
 
-def boxed(sheet: Sheet) -> Boxed:
+def boxed(marker: Marker) -> Boxed:
     """Every answer in numbers, as boxes."""
-    asked = {(field.part, field.name): field for field in fields(sheet)}
+    asked = {(field.part, field.name): field for field in fields(marker)}
     found: Boxed = {}
-    for problem in Marker(sheet).problems:
+    for problem in marker.problems:
         for label, truth in problem.truths.items():
             if truth.part.kind in NUMBERS:
                 for question in truth.asked:

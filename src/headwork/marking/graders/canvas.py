@@ -6,18 +6,17 @@ gives the rest, and finds the entries by the names that their questions begin wi
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from html import escape, unescape
 from math import isinf
 from urllib.parse import quote
 
-from headwork.marking.graders.boxes import HIDDEN, Box, boxed, number_text
+from headwork.marking.graders.boxes import HIDDEN, Box, Boxed, boxed, number_text
 from headwork.marking.graders.family import Family
 from headwork.marking.graders.fields import Field
 from headwork.marking.graders.files import Files
-from headwork.marking.graders.paper import html, name_html, paper
-from headwork.sheets.sheet import Sheet
+from headwork.marking.graders.paper import Piece, html, name_html, paper
 
 _QTI = (
     '<questestinterop xmlns="http://www.imsglobal.org/xsd/ims_qtiasiv1p2" '
@@ -49,8 +48,10 @@ def package(family: Family, name: str) -> Files:
     resources: list[str] = []
     for sheet, text in family.texts.items():
         ident = f"headwork_{sha256(text.encode()).hexdigest()[:32]}"
-        files[f"{ident}/{ident}.xml"] = _written(_quiz(ident, family.sheet(sheet), sheet))
-        files[f"{ident}/assessment_meta.xml"] = _written(_about(ident, family.sheet(sheet), sheet))
+        marker = family.marker(sheet)
+        title, answers = escape(f"{marker.sheet.title} ({sheet})"), boxed(marker)
+        files[f"{ident}/{ident}.xml"] = _written(_quiz(ident, title, paper(marker), answers))
+        files[f"{ident}/assessment_meta.xml"] = _written(_about(ident, title, answers))
         resources += _resources(ident)
     head = "<metadata><schema>IMS Content</schema><schemaversion>1.1.3</schemaversion></metadata>"
     whole = [_MANIFEST.format(ident=f"headwork_{name}"), head, "<organizations/>", "<resources>", *resources]
@@ -71,26 +72,21 @@ def _resources(ident: str) -> list[str]:
     ]
 
 
-def _title(sheet: Sheet, name: str) -> str:
-    return escape(f"{sheet.title} ({name})")
-
-
-def _about(ident: str, sheet: Sheet, name: str) -> Iterator[str]:
+def _about(ident: str, title: str, answers: Boxed) -> Iterator[str]:
     """What Canvas wants to know of a quiz. Right answers stay hidden: students may try again."""
-    points = sum(box.points for rows in boxed(sheet).values() for row in rows for box in row)
+    points = sum(box.points for rows in answers.values() for row in rows for box in row)
     yield _META.format(ident=ident)
-    yield f"<title>{_title(sheet, name)}</title>"
+    yield f"<title>{title}</title>"
     yield "<quiz_type>assignment</quiz_type>"
     yield f"<points_possible>{float(points):.10g}</points_possible>"
     yield "<show_correct_answers>false</show_correct_answers>"
     yield "</quiz>"
 
 
-def _quiz(ident: str, sheet: Sheet, name: str) -> Iterator[str]:
-    answers = boxed(sheet)
+def _quiz(ident: str, title: str, pieces: Iterable[Piece], answers: Boxed) -> Iterator[str]:
     yield _QTI
-    yield f'<assessment ident="{ident}" title="{_title(sheet, name)}"><section ident="root_section">'
-    for number, piece in enumerate(paper(sheet)):
+    yield f'<assessment ident="{ident}" title="{title}"><section ident="root_section">'
+    for number, piece in enumerate(pieces):
         yield _text(f"{ident}_{number}", html(piece.blocks))
         for field in piece.fields:
             for i, row in enumerate(answers.get((field.part, field.name), ())):

@@ -14,32 +14,32 @@ from headwork.marking.graders.boxes import HIDDEN, Box, Boxed, boxed, number_tex
 from headwork.marking.graders.family import Family
 from headwork.marking.graders.files import Files, moodle_html, moodle_quiz, moodle_text
 from headwork.marking.graders.paper import html, name_html, paper
-from headwork.sheets.sheet import Sheet
+from headwork.marking.mark import Marker
 
 
 def package(family: Family, name: str) -> Files:
     """Moodle XML: a category with a question for every sheet."""
-    return moodle_quiz(name, (_question(sheet, family.sheet(sheet), family.title) for sheet in family.texts))
+    return moodle_quiz(name, (_question(sheet, family.marker(sheet), family.title) for sheet in family.texts))
 
 
-def _question(name: str, sheet: Sheet, title: str) -> str:
+def _question(name: str, marker: Marker, title: str) -> str:
     lines = (
         '<question type="cloze">',
-        moodle_text("name", f"{escape(sheet.title)} ({escape(name)})"),
-        moodle_html("questiontext", "\n".join(_text(name, sheet, title))),
+        moodle_text("name", f"{escape(marker.sheet.title)} ({escape(name)})"),
+        moodle_html("questiontext", "\n".join(_text(name, marker, title))),
         moodle_html("generalfeedback", ""),
         f"<penalty>0</penalty>\n<hidden>0</hidden>\n<idnumber>{escape(name)}</idnumber>\n</question>",
     )
     return "\n".join(lines)
 
 
-def _text(name: str, sheet: Sheet, title: str) -> Iterator[str]:
+def _text(name: str, marker: Marker, title: str) -> Iterator[str]:
     """The paper, with fields in it. The sheet's name stands on it, so that responses can be marked again; nobody's name
     does, because whoever draws the question reads it."""
-    answers = boxed(sheet)
+    answers = boxed(marker)
     weight = _weights(answers)
     yield _words(f"<p>{escape(title)}, sheet {escape(name)}</p>")
-    for piece in paper(sheet):
+    for piece in paper(marker):
         yield _words(html(piece.blocks))
         for field in piece.fields:
             rows = answers.get((field.part, field.name))

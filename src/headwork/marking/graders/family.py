@@ -1,12 +1,14 @@
 """The sheets of a class: one for everybody, or a folder with one for each student."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import islice, takewhile
 from pathlib import Path
 
 from headwork.errors import HeadworkError
+from headwork.marking.mark import Marker
 from headwork.sheets.load import parse_sheet, sheet_text
 from headwork.sheets.sheet import Sheet
 from headwork.sheets.shelf import built_in
@@ -23,9 +25,14 @@ class Family:
     def sheet(self, name: str) -> Sheet:
         return parse_sheet(self.texts[name], name)
 
+    @cached_property
+    def marker(self) -> Callable[[str], Marker]:
+        """A sheet ready to be marked, by name; the last few are kept, for a package asks for each again and again."""
+        return lru_cache(FEW)(lambda name: Marker(self.sheet(name)))
+
     @property
-    def first(self) -> Sheet:
-        return self.sheet(next(iter(self.texts)))
+    def first(self) -> Marker:
+        return self.marker(next(iter(self.texts)))
 
     @property
     def title(self) -> str:
@@ -85,7 +92,7 @@ def _checked(texts: Mapping[str, str]) -> Family:
     from headwork.marking.graders.fields import fields
 
     family = Family(texts)
-    asked = {name: fields(family.sheet(name)) for name in texts}
+    asked = {name: fields(family.marker(name)) for name in texts}
     first, *others = texts
     if not asked[first]:
         raise HeadworkError(

@@ -16,7 +16,7 @@ from headwork.marking.report import VERDICTS, explanation
 from headwork.mistakes.diagnose import advice
 from headwork.notation import Name
 from headwork.sheets.questions import identifier, printed_name
-from headwork.sheets.sheet import NUMBERS, Sheet
+from headwork.sheets.sheet import NUMBERS
 
 NAMELESS = Name("")
 FORM = "Type the rows with semicolons between them: 1 0.25; -3 7/2"
@@ -54,9 +54,8 @@ class Field:
         return f"p{plain}" if plain[0].isdigit() else plain
 
 
-def fields(sheet: Sheet) -> tuple[Field, ...]:
+def fields(marker: Marker) -> tuple[Field, ...]:
     """Every answer that can be marked, in order."""
-    marker = Marker(sheet)
     looks = dict(_looks(marker))
     return tuple(
         Field(part.label, answer.name, most, *looks[part.label, answer.name])
@@ -96,14 +95,14 @@ class LineMark:
     says: str
 
 
-def marked_lines(sheet: Sheet, typed: Mapping[str, str]) -> Iterator[LineMark]:
+def marked_lines(marker: Marker, typed: Mapping[str, str]) -> Iterator[LineMark]:
     """`typed` is by the fields' words. Students try again there, so no working shows a right number."""
-    asked = {(field.part, field.name): field for field in fields(sheet)}
+    asked = {(field.part, field.name): field for field in fields(marker)}
     given: dict[str, dict[str, str]] = {}
     for field in asked.values():
         if text := typed.get(field.word):
             given.setdefault(field.part, {})[field.name] = text
-    for part in Marker(sheet).mark(Answers("student", given)).parts:
+    for part in marker.mark(Answers("student", given)).parts:
         for answer, earned, most in shares(part):
             says = explanation(replace(answer, working=no_working)).replace(VERDICTS["malformed"], UNREADABLE)
             yield LineMark(asked[part.label, answer.name], earned / most if most else Fraction(0), says)

@@ -1,13 +1,14 @@
 """Maxima: a step means an expression, in the functions of `stack.mac`. One more reading of the graph, so the mistakes,
 being rewritten graphs, are written by it too."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import reduce
 
 from headwork import ops
 from headwork.errors import HeadworkError
-from headwork.graph import Rules, Step, read
+from headwork.graph import Rules, Step, StepOf, needed, read
 from headwork.mistakes.operations import HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
 from headwork.mistakes.operations import shapes as shapes_of
 from headwork.numbers.surd import Real, Surd
@@ -18,8 +19,21 @@ AXES = {-1: 1, -2: 2, None: 0}  # as `stack.mac` numbers them; so are the rules 
 
 
 def maxima(last: Step, handed: Mapping[Step, str]) -> str:
-    """A step as an expression in what is handed over: names of matrices."""
-    return read(last, MAXIMA, handed)[last]
+    """A step as an expression in what is handed over: names of matrices. What is read twice is worked out once, under a
+    name in it: written out each time, a gradient would take hundreds of megabytes."""
+    read_by = Counter(source for step in needed(last, handed) if step not in handed for source in step.inputs)
+    lines: list[str] = []
+
+    def named(step: Step, *inputs: str) -> str:
+        text: str = MAXIMA[type(step.op)](step, *inputs)
+        if read_by[step] < 2:
+            return text
+        lines.append(f"hw_twice{len(lines) + 1}:{text}")
+        return f"hw_twice{len(lines)}"
+
+    whole = read(last, dict.fromkeys(MAXIMA, named), handed)[last]
+    names = ",".join(line.partition(":")[0] for line in lines)
+    return f"block([{names}],{','.join(lines)},{whole})" if lines else whole
 
 
 def assignments(
@@ -58,53 +72,45 @@ def real(number: Real) -> str:
     return str(number)
 
 
-def _divide(step: Step, scores: str) -> str:
-    assert isinstance(step.op, ops.Divide)
+def _divide(step: StepOf[ops.Divide], scores: str) -> str:
     by = step.op.by
     return f"hw_divide({scores},float({f'sqrt({by.of})' if isinstance(by, ops.Root) else real(by)}))"
 
 
-def _axis(rule: int) -> Callable[[Step, str], str]:
-    def along(step: Step, scores: str) -> str:
-        assert isinstance(step.op, ops.Softmax | Share)
+def _axis(rule: int) -> Callable[..., str]:
+    def along(step: StepOf[ops.Softmax | Share], scores: str) -> str:
         return f"hw_along({rule},{scores},{AXES[step.op.axis]})"
 
     return along
 
 
-def _split(step: Step, wide: str) -> str:
-    assert isinstance(step.op, ops.Split)
+def _split(step: StepOf[ops.Split], wide: str) -> str:
     width = shapes_of(step)[step][-1]
     first = step.op.part * width + 1
     return f"hw_split({wide},{first},{first + width - 1})"
 
 
-def _later_column(step: Step, mask: str) -> str:
-    assert isinstance(step.op, LaterColumn)
+def _later_column(step: StepOf[LaterColumn], mask: str) -> str:
     rows, columns = shapes_of(step)[step]
     hidden = f"hw_const(hw_hidden,{rows},{step.op.by})"
     return f"hw_join([hw_split({mask},{step.op.by + 1},{columns}),{hidden}])"
 
 
-def _constant(step: Step) -> str:
-    assert isinstance(step.op, ops.Constant)
+def _constant(step: StepOf[ops.Constant]) -> str:
     rows, columns = step.op.shape
     return f"hw_const(float({real(step.op.value)}),{rows},{columns})"
 
 
-def _sums(step: Step, matrix: str) -> str:
-    assert isinstance(step.op, ops.Sums)
+def _sums(step: StepOf[ops.Sums], matrix: str) -> str:
     return f"hw_sums({matrix})" if step.op.axis == -1 else f"transpose(hw_sums(transpose({matrix})))"
 
 
-def _rotate(step: Step, matrix: str, cos: str, sin: str) -> str:
-    assert isinstance(step.op, ops.Rotate)
+def _rotate(step: StepOf[ops.Rotate], matrix: str, cos: str, sin: str) -> str:
     turned = f"(-1.0)*{sin}" if step.op.back else sin
     return f"hw_rotate({matrix},{cos},{turned},{1 if step.op.pairs == 'neighbours' else 0})"
 
 
-def _less_maximum(step: Step, scores: str) -> str:
-    assert isinstance(step.op, LessMaximum)
+def _less_maximum(step: StepOf[LessMaximum], scores: str) -> str:
     lines = f"transpose({scores})" if step.op.of == "columns" else scores
     return f"hw_each(3,{scores},transpose(hw_tops({lines})))"
 

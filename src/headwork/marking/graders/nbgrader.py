@@ -7,7 +7,6 @@ standard error for none. What stands between the HIDDEN TESTS lines is not in th
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from headwork.marking.graders.family import Family
 from headwork.marking.graders.fields import Field, shares
 from headwork.marking.graders.files import Files, headwork_files, zipped
 from headwork.marking.graders.paper import Cell, code_cell, markdown, notebook, paper, student_cells, text_cell
-from headwork.marking.mark import Marker
 from headwork.marking.marks import Marks
 from headwork.marking.report import explanation
 
@@ -56,7 +54,7 @@ def package(family: Family, name: str) -> Files:
         carried: zipped({**family.files("sheets"), **headwork_files()}),
     }
     if len(family.texts) > 1:
-        pieces = {sheet: paper(family.sheet(sheet)) for sheet in family.texts}
+        pieces = {sheet: paper(family.marker(sheet)) for sheet in family.texts}
         papers = {sheet: "\n\n".join(markdown(piece.blocks) for piece in each) for sheet, each in pieces.items()}
         files[f"source/{name}/papers.json"] = json.dumps(papers, ensure_ascii=False, indent=1).encode()
     return files
@@ -64,7 +62,7 @@ def package(family: Family, name: str) -> Files:
 
 def _cells(family: Family, name: str, carried: str) -> Iterator[Cell]:
     several = len(family.texts) > 1
-    for cell, piece in student_cells(replace(family.first, title=family.title)):
+    for cell, piece in student_cells(family.first, family.title):
         if cell["cell_type"] == "code":  # not a "solution": nbgrader would put a text of its own in its place
             yield cell
             yield from (_graded(field, name, carried) for field in piece.fields)
@@ -110,7 +108,7 @@ def _marks(package: Path, handed_in: Path) -> Marks:
         family = Family({Path(file).stem: archive.read(file).decode() for file in sheets})
     name = family.name_for(handed_in.parent.parent.name)
     (answers,) = read_answers(handed_in)
-    marks = Marker(family.sheet(name)).mark(answers)
+    marks = family.marker(name).mark(answers)
     if marks.note:
         print(marks.note)
     return marks

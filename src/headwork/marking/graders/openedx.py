@@ -28,7 +28,7 @@ def package(family: Family, name: str) -> Files:
 
 
 def _problem(family: Family) -> str:
-    papers = [list(paper(family.sheet(sheet))) for sheet in family.texts]
+    papers = [list(paper(family.marker(sheet))) for sheet in family.texts]
     points = whole_points(fields(family.first))
     words: list[list[str]] = [[] for _ in papers]  # by sheet: what stands before the lines of each piece
     body = [f"<p>{FORM}.</p>"]
@@ -71,10 +71,10 @@ def _python(value: Any) -> str:
 def checked(sheets: Mapping[str, str], seed: int, answers: str | Sequence[str]) -> dict[str, Any]:
     """What capa asks of a check function: for every line whether it is right, what it earns, what is to be said."""
     family = Family(sheets)
-    sheet = family.sheet(family.numbered(seed))
+    marker = family.marker(family.numbered(seed))
     typed = [answers] if isinstance(answers, str) else answers
-    lines = {field.word: text for field, text in zip(fields(sheet), typed, strict=True)}
-    return {"overall_message": "", "input_list": list(_inputs(marked_lines(sheet, lines)))}
+    lines = {field.word: text for field, text in zip(fields(marker), typed, strict=True)}
+    return {"overall_message": "", "input_list": list(_inputs(marked_lines(marker, lines)))}
 
 
 def _inputs(lines: Any) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,7 @@ def package(family: Family, name: str) -> Files:
     config = {"show_all_public": True, "plugins": [{f"{__name__}.Plugin": {"sheets": dict(family.texts)}}]}
     tests = {f"tests/{field.word}.py": _test(field) for field in fields(family.first)}
     notebooks = {
-        f"notebooks/{sheet}.ipynb": notebook(cell for cell, _ in student_cells(family.sheet(sheet)))
+        f"notebooks/{sheet}.ipynb": notebook(cell for cell, _ in student_cells(family.marker(sheet)))
         for sheet in family.texts
     }
     # otter lays the files that it is given into files/, and its image has them there.

@@ -8,14 +8,15 @@ from html import escape
 from typing import Any
 
 from headwork.marking.graders.fields import Field, fields
+from headwork.marking.mark import Marker
 from headwork.marking.rules import MarkingRules
 from headwork.maths import Prose
 from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Question, Table, Title
 from headwork.render.latex_maths import latex
 from headwork.render.markdown import aligned_latex, block_markdown, for_notebooks
 from headwork.render.page import layout_of, part_blocks, problem_blocks
-from headwork.sheets.sheet import NUMBERS, Problem, Sheet
-from headwork.solving import solve
+from headwork.sheets.sheet import NUMBERS, Problem
+from headwork.solving import solve_problem
 from headwork.working import Equation, PartWorking
 
 Cell = dict[str, Any]
@@ -29,10 +30,10 @@ class Piece:
     fields: tuple[Field, ...] = ()
 
 
-def paper(sheet: Sheet) -> Iterator[Piece]:
+def paper(marker: Marker) -> Iterator[Piece]:
     """The question paper: every problem's words and givens, then part by part."""
-    asked = fields(sheet)
-    problems = solve(sheet).problems
+    asked = fields(marker)
+    problems = [solve_problem(own.problem, ready=own.ready) for own in marker.problems]
     for number, worked in enumerate(problems, 1):
         layout, several = layout_of(worked), len(problems) > 1
         heading = (Heading(f"{number}. {worked.problem.title}"),) if several else ()
@@ -100,10 +101,10 @@ _HTML: Mapping[type[Block], Callable[[Any], str]] = {
 }
 
 
-def student_cells(sheet: Sheet) -> Iterator[tuple[Cell, Piece]]:
+def student_cells(marker: Marker, title: str = "") -> Iterator[tuple[Cell, Piece]]:
     """What is to be read, and below every part a cell for its answers, each with the piece it belongs to."""
-    yield text_cell("title", f"# {sheet.title}"), Piece(())
-    for number, piece in enumerate(paper(sheet)):
+    yield text_cell("title", f"# {title or marker.sheet.title}"), Piece(())
+    for number, piece in enumerate(paper(marker)):
         yield text_cell(f"text-{number}", markdown(piece.blocks)), piece
         if piece.fields:
             yield code_cell(f"answers-{number}", _to_fill_in(piece.fields)), piece

@@ -92,16 +92,16 @@ def generate(data: Data) -> None:
     """The sheet that the variant's seed stands for, and its words."""
     family = _family(data)
     name = family.numbered(int(str(data["variant_seed"]), 36))
-    words = (_words(piece) for piece in paper(family.sheet(name)))
+    words = (_words(piece) for piece in paper(family.marker(name)))
     data["params"] |= {"sheet": name, **{f"words_{number}": text for number, text in enumerate(words)}}
 
 
 def grade(data: Data) -> None:
     """Marks what was typed, as text: 0.880 claims three places."""
-    sheet = _family(data).sheet(data["params"]["sheet"])
-    points = whole_points(fields(sheet))
+    marker = _family(data).marker(data["params"]["sheet"])
+    points = whole_points(fields(marker))
     earned = 0.0
-    for line in marked_lines(sheet, data["raw_submitted_answers"]):
+    for line in marked_lines(marker, data["raw_submitted_answers"]):
         word, share = line.field.word, float(line.share)
         data["partial_scores"][word] = {"score": share, "weight": points[word]}
         data["feedback"][word] = line.says

@@ -17,7 +17,6 @@ from headwork.marking.graders.fields import FORM, Field, consistent_with, fields
 from headwork.marking.graders.files import Files, moodle_html, moodle_quiz, moodle_text
 from headwork.marking.graders.paper import Piece, html, name_html, paper
 from headwork.marking.graders.stack_program import GUARD, Answer, Program
-from headwork.marking.mark import Marker
 from headwork.marking.report import VERDICTS
 
 VERSION = "2024072500"  # of STACK, 4.7: later ones read its XML
@@ -25,12 +24,11 @@ VERSION = "2024072500"  # of STACK, 4.7: later ones read its XML
 
 def package(family: Family, name: str) -> Files:
     """Moodle XML: a category with a question for every problem."""
-    sheets = [family.sheet(sheet) for sheet in family.texts]
-    markers = [Marker(sheet) for sheet in sheets]
-    papers = [list(paper(sheet)) for sheet in sheets]
-    asked, several, start = fields(sheets[0]), len(sheets[0].problems) > 1, 0
+    markers = [family.marker(sheet) for sheet in family.texts]
+    papers = [list(paper(marker)) for marker in markers]
+    asked, several, start = fields(markers[0]), len(markers[0].problems) > 1, 0
     questions: list[str] = []
-    for number, problem in enumerate(sheets[0].problems, 1):
+    for number, problem in enumerate(markers[0].sheet.problems, 1):
         stop = start + 1 + len(problem.parts)
         labels = [f"{number}.{part.label}" if several else part.label for part in problem.parts]
         own = [field for field in asked if field.entries and field.part in labels]

@@ -191,9 +191,8 @@ class Program:
         table = diagnosis.table(truth.hands, question.found, right, truth.handed, 1)
         within = [[self._room_of(variant, x) for x in row] for row in right]
         found = []
-        for place, (_, graph) in enumerate(diagnosis.single):
-            predicted = graph.predict(question.found.step, truth.handed)
-            if predicted is None or graph.here(question.found.step) is None:
+        for place, predicted in enumerate(diagnosis.predicted(truth.hands, question.found.step, truth.handed)):
+            if predicted is None:
                 continue
             shown = view(question.found, predicted) if _covers(question, predicted) else [[]]
             alike = (len(shown), len(shown[0])) == (len(right), len(right[0]))

@@ -31,7 +31,7 @@ class Machines(NamedTuple):
 HERE = Machines()
 
 
-class Sizes(NamedTuple):
+class CostSizes(NamedTuple):
     batch: int
     heads: int
     kv_heads: int
@@ -40,9 +40,9 @@ class Sizes(NamedTuple):
     itemsize: int
 
 
-def sizes_of(query: Tensor, key: Tensor, value: Tensor) -> Sizes:
+def sizes_of(query: Tensor, key: Tensor, value: Tensor) -> CostSizes:
     width = query.element_size()
-    return Sizes(prod(query.shape[:-3]), query.shape[-3], key.shape[-3], key.shape[-1], value.shape[-1], width)
+    return CostSizes(prod(query.shape[:-3]), query.shape[-3], key.shape[-3], key.shape[-1], value.shape[-1], width)
 
 
 class Cost(NamedTuple):
@@ -60,7 +60,7 @@ class Cost(NamedTuple):
         return sum(self.steps)
 
 
-def exchange(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
+def exchange(of: Reading, rank: int, sizes: CostSizes, machines: Machines) -> Cost:
     world = len(of.tokens)
     work = [seconds_of(of, rank, (rank - t) % world, sizes, machines) for t in range(world)]
     coming = [message(of, rank, (rank - t) % world, sizes) for t in range(1, world)]
@@ -71,7 +71,7 @@ def exchange(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
     return Cost("exchange", going, work, seconds, sum(wires), sum(behind))
 
 
-def ulysses(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
+def ulysses(of: Reading, rank: int, sizes: CostSizes, machines: Machines) -> Cost:
     world = len(of.tokens)
     heads = heads_of(sizes.heads, sizes.kv_heads, world)
     tokens, keys = rows(of.tokens[rank]), rows(of.keys[rank])
@@ -88,7 +88,7 @@ def ulysses(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
     return Cost("ulysses", steps, [work], work + wire + 2 * PACKING * sum(steps), wire, 0.0)
 
 
-def gather(of: Reading, rank: int, sizes: Sizes, machines: Machines) -> Cost:
+def gather(of: Reading, rank: int, sizes: CostSizes, machines: Machines) -> Cost:
     """All rows at once: one delay for all of them, hidden behind the own block alone."""
     found = exchange(of, rank, sizes, machines)
     wire = on_the_wire(found.bytes, machines) if found.bytes else 0.0
@@ -101,7 +101,7 @@ WAYS = {"exchange": exchange, "ulysses": ulysses, "gather": gather}
 
 
 @lru_cache(256)
-def chosen(of: Reading, sizes: Sizes, machines: Machines = HERE) -> str:
+def chosen(of: Reading, sizes: CostSizes, machines: Machines = HERE) -> str:
     """Exchange, unless Ulysses is sooner done by a tenth; the same on every rank, as all know the sizes."""
     world = len(of.tokens)
     if world == 1 or sizes.heads < world:
@@ -111,12 +111,12 @@ def chosen(of: Reading, sizes: Sizes, machines: Machines = HERE) -> str:
     return "ulysses" if 1.1 * theirs < ours else "exchange"
 
 
-def seconds_of(of: Reading, reader: int, owner: int, sizes: Sizes, machines: Machines) -> float:
+def seconds_of(of: Reading, reader: int, owner: int, sizes: CostSizes, machines: Machines) -> float:
     pairs = sum(area(span, of.window) for call in of.pair(reader, owner).calls for span in call)
     return 2 * pairs * sizes.batch * sizes.heads * (sizes.d_k + sizes.d_v) / (machines.gflops * 1e9)
 
 
-def message(of: Reading, reader: int, owner: int, sizes: Sizes) -> int:
+def message(of: Reading, reader: int, owner: int, sizes: CostSizes) -> int:
     return rows(of.pair(reader, owner).rows) * sizes.batch * sizes.kv_heads * (sizes.d_k + sizes.d_v) * sizes.itemsize
 
 
