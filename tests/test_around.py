@@ -106,6 +106,20 @@ def test_a_block_and_its_gradients_are_those_of_torch(around: str) -> None:
             )
 
 
+def test_d_output_as_given_is_that_of_the_whole_block() -> None:
+    """Not of the attention inside it, whose output has a gradient of that name as well."""
+    ways: tuple[dict[str, Any], ...] = ({"loss": "sum"}, {"given": {"d_output": [[1] * 4] * 3}})
+    for_the_sum, given = (
+        Ready(read_problem(table("residual", part=[{"label": "b", "kind": "gradient", **way}]), "Block"))
+        for way in ways
+    )
+    for role in ("W_O", "X"):
+        sums, found = (
+            ready.truth(ready.problem.parts[0])[ready.steps[f"d_{role}", None]] for ready in (for_the_sum, given)
+        )
+        assert sums == found, role
+
+
 def test_a_norm_is_exact_as_far_as_roots_go() -> None:
     """Rows 1 2 3 and 1 1 4: standard deviations √(2/3) and √2."""
     sheet = """
