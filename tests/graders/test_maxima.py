@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from headwork.formulas import given
 from headwork.graph import Step, in_order
 from headwork.marking.graders.maxima import MAXIMA, assignments, matrix_text
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.mistakes.operations import FLOATS, OPERATIONS
 from headwork.mistakes.predict import Variant
-from headwork.ops import OPS, Given
+from headwork.ops import OPS, DivideBy, Given
 from headwork.readings.floats import Floats, to_floats
 from headwork.sheets.ready import Ready
 from tests.graders.conftest import need
@@ -83,6 +84,15 @@ def test_maxima_works_out_the_right_graph_and_every_mistaken_one(plan: str, tmp_
             for x, y in zip(row, right, strict=True):
                 assert x == pytest.approx(y, rel=1e-12, abs=1e-12) or isnan(y) or abs(y) == inf
                 assert (x < -1e8) == (y == -inf)  # a very low number is Maxima's −∞
+
+
+def test_on_the_way_back_what_is_divided_by_nothing_is_nothing(tmp_path: Path) -> None:
+    passed, sums = given("passed", (2, 2)), given("sums", (2, 1))
+    step = Step(DivideBy(back=True), (passed, sums), "shares")
+    _, lines = assignments(step, {passed: "p", sums: "n"}, lambda step: "v")
+    program = [PRELUDE, "p: matrix([3.0,1.0],[2.0,0.0]);", "n: matrix([2.0],[0.0]);", *lines, "print(v);"]
+    (printed,) = run("\n".join(program) + "\n", tmp_path)
+    assert numbers(printed) == [[1.5, 0.5], [0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import headwork
 from headwork.ops import OPS
 from headwork.render.notebook import TORCH
+from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Equation, Working
 from tests.render.conftest import require
@@ -60,6 +61,28 @@ def test_pytorch_agrees(name: str, workings: dict[str, Working], tmp_path: Path)
     """Every cell runs, PyTorch's too; each compares itself with headwork."""
     all_cells = cells(workings[name], tmp_path)
     require("torch")
+    names: dict[str, Any] = {}
+    for source in code(all_cells):
+        exec(source, names)  # our own code
+
+
+def test_pytorch_agrees_where_a_row_reads_nothing(tmp_path: Path) -> None:
+    """On the way back through 0/0, where PyTorch by itself has infinities."""
+    sheet = """
+    formula = "scaled_dot_product"
+    softmax = "steps"
+    mask = [[true, true], [false, false]]
+    [given]
+    Q = [[1], [2]]
+    K = [[0], [1]]
+    V = [[1], [3]]
+    [[part]]
+    kind = "gradient"
+    loss = "sum"
+    """
+    all_cells = cells(headwork.solve(parse_sheet(sheet, "blind")), tmp_path)
+    require("torch")
+    assert any("DivideBy(back=True)" in source for source in code(all_cells))
     names: dict[str, Any] = {}
     for source in code(all_cells):
         exec(source, names)  # our own code

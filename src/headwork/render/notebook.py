@@ -224,6 +224,12 @@ def _torch_softcap(equation: Equation, scores: str) -> str:
     return f"{cap!r} * torch.tanh({scores} / {cap!r})"
 
 
+def _torch_divide_by(equation: Equation, left: str, right: str) -> str:
+    """0/0 is 0, and on the way back x/0."""
+    assert isinstance(equation.step.op, ops.DivideBy)
+    return f"({left} / {right}).nan_to_num({'0, 0, 0' if equation.step.op.back else '0'})"
+
+
 def _along(equation: Equation, axis: int) -> int:
     """An axis of the step, as one of the page, which may have rows upright."""
     return -3 - axis if equation.upright else axis
@@ -241,7 +247,7 @@ TORCH: Mapping[type[ops.Op], Callable[..., str]] = {
     ops.Constant: lambda equation: "",
     ops.Multiply: lambda equation, left, right: f"{left} * {right}",
     ops.Subtract: lambda equation, left, right: f"({left} - {right}).nan_to_num(-torch.inf, neginf=-torch.inf)",
-    ops.DivideBy: lambda equation, left, right: f"({left} / {right}).nan_to_num(0)",
+    ops.DivideBy: _torch_divide_by,
     ops.Exp: lambda equation, matrix: f"torch.exp({matrix})",
     ops.Sums: lambda equation, matrix: f"{matrix}.sum({_along(equation, equation.step.op.axis)}, keepdim=True)",
     ops.Maxima: _torch_maxima,
