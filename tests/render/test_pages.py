@@ -14,6 +14,7 @@ from typing import get_args
 import pytest
 
 from headwork import HeadworkError, solve
+from headwork.maths import Letter
 from headwork.render.blocks import Block, Picture
 from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
@@ -22,7 +23,7 @@ from headwork.render.markdown import BLOCKS as MARKDOWN
 from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import PIXEL
+from headwork.render.typst import NODES, PIXEL
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -98,6 +99,11 @@ def test_pdf_pages_have_ink_inside_their_margins(name: str, workings: dict[str, 
         edges = [pixel for row in (*rows[:margin], *rows[-margin:]) for pixel in row]
         assert min(sides) > 200
         assert min(edges) > 200
+
+
+def test_a_prime_of_a_printed_page_belongs_to_its_letter() -> None:
+    """As a sign of its own it stood apart, with the number of the head below it."""
+    assert [NODES[Letter](Letter(name)) for name in ("Q′", "head′")] == ['italic("Q")\'', 'upright("head")\'']
 
 
 def test_a_picture_larger_than_a_page_is_made_smaller() -> None:
