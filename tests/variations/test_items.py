@@ -104,6 +104,29 @@ class TestItems:
             (step.role, int(step.head) + 1) for step in together.problems[0].parts[0].steps if step.head
         }
 
+    def test_points_are_those_of_the_parts_that_an_item_has(self) -> None:
+        """And a part without a label has that of its place, with every item."""
+        sheet = (
+            sheet_of_items(self.ITEMS).replace('label = "a"', 'kind = "shape"')
+            + f"""
+            [[part]]
+            find = ["weights"]
+            [[part]]
+            {GRADIENT}
+            [marking]
+            points = {{ 1 = 5, 2 = 3, 3 = 2 }}"""
+        )
+        problems = parse_sheet(sheet, "items.toml").problems
+        assert [[part.label for part in problem.parts] for problem in problems] == [["1", "2"], ["2"], ["3"]]
+        assert [list(problem.marking["points"]) for problem in problems] == [["1", "2"], ["2"], ["3"]]
+        assert "0 of 13" in str(headwork.mark(parse_sheet(sheet, "items.toml"), {"1.1": {}}))
+        with pytest.raises(HeadworkError, match="points names part '4'"):
+            headwork.mark(parse_sheet(sheet.replace("3 = 2", "4 = 2"), "items.toml"), {"1.1": {}})
+
+    def test_no_part_is_no_sheet_of_items_either(self) -> None:
+        with pytest.raises(HeadworkError, match="at least one"):
+            parse_sheet(f"part = []\n{sheet_of_items(self.ITEMS).partition('[[part]]')[0]}", "items.toml")
+
     def test_gradients_stand_after_what_is_asked_of_every_item(self) -> None:
         keys = 'title = "Two"\ntokens = [["a", "b"], ["c", "d"]]'
         parts = f'{self.PARTS}\n[[part]]\nlabel = "c"\nkind = "gradient"\nloss = "sum"\nfind = ["W_V"]\nrate = 1'

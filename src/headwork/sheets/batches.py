@@ -1,7 +1,7 @@
 """Several items in one problem: X as a list of matrices. Each is worked as a problem of its own, gradients over all."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -23,41 +23,64 @@ def read_items(table: Mapping[str, Any], default_title: str) -> list[Problem]:
     Shapes have the number of items before them. What is not about numbers is asked once, with the first item.
     """
     formula, given, parts = FORMULAS.get(str(table.get("formula"))), table.get("given"), table.get("part")
-    tables = isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
+    tables = isinstance(parts, list) and parts and all(isinstance(part, dict) for part in parts)
     if formula is None or not isinstance(given, dict) or not isinstance(parts, list) or not tables:
         return [read_problem(table, default_title)]  # which says what is wrong
     roles = OF_X if formula.projects else OF_BARE
     lists = {role: given[role] for role in roles if role in given and depth(given[role]) == 3}
     if not lists:
         return [read_problem(table, default_title)]
-    number = _number(lists)
-    sizes = table.get("sizes", {})
-    if isinstance(sizes, dict) and isinstance(told := sizes.get("batch"), int) and told != number:
-        raise HeadworkError(f"batch = {told}, but {next(iter(lists))} holds {number} items; give as many")
-    title = table.get("title", default_title)
-
-    def item(index: int, asked: list[dict[str, Any]]) -> Problem:
-        own = {
-            "title": f"{title}, item {index + 1}",
-            "given": {**given, **{role: value[index] for role, value in lists.items()}},
-            "sizes": {"batch": number, **sizes} if isinstance(sizes, dict) else sizes,
-            "part": asked,
-        }
-        return read_problem({**table, **own, **_names(table, index, number, next(iter(lists)))}, default_title)
-
+    parts = [{"label": str(number), **part} for number, part in enumerate(parts, 1)]  # the same with every item
+    items = _Items({**table, "part": parts}, str(table.get("title", default_title)), lists, _number(lists))
     learned = [part for part in parts if part.get("kind") == "gradient"]
-    found = []
-    for index in range(number):
-        kept = [p for p in parts if p not in learned and (index == 0 or p.get("kind", "value") in NUMBERS)]
-        found += [item(index, kept)] if kept else []
-    if learned:
-        if shared := next((role for role in roles if role in given and role not in lists), None):
-            raise HeadworkError(
-                f"{shared} is one matrix for {number} items; gradients need one for every item, in a list"
-            )
-        each = [item(index, [_own(part, index, number) for part in learned]) for index in range(number)]
-        found.append(replace(together(each), title=f"{title}, all items"))
-    return found
+    asked = [part for part in parts if part not in learned]
+    numbers = [part for part in asked if part.get("kind", "value") in NUMBERS]
+    found = [
+        items.problem(item, numbers if item else asked)
+        for item in range(items.number)
+        if numbers or (asked and not item)
+    ]
+    if learned and (shared := next((role for role in roles if role in given and role not in lists), None)):
+        raise HeadworkError(
+            f"{shared} is one matrix for {items.number} items; gradients need one for every item, in a list"
+        )
+    return [*found, *([items.together(learned)] if learned else [])]
+
+
+@dataclass(frozen=True)
+class _Items:
+    """A table with so many items: the roles of which each has its own matrix, and those matrices."""
+
+    table: Mapping[str, Any]
+    title: str
+    lists: Mapping[str, list[Any]]
+    number: int
+
+    def problem(self, item: int, parts: list[dict[str, Any]]) -> Problem:
+        """One item with some of the parts."""
+        sizes, marking = self.table.get("sizes", {}), self.table.get("marking")
+        first = next(iter(self.lists))
+        if isinstance(sizes, dict):
+            if isinstance(told := sizes.get("batch"), int) and told != self.number:
+                raise HeadworkError(f"batch = {told}, but {first} holds {self.number} items; give as many")
+            sizes = {"batch": self.number, **sizes}
+        own = {
+            "title": f"{self.title}, item {item + 1}",
+            "given": {**self.table["given"], **{role: each[item] for role, each in self.lists.items()}},
+            "sizes": sizes,
+            "part": parts,
+            **_names(self.table, item, self.number, first),
+        }
+        if isinstance(marking, dict) and isinstance(points := marking.get("points"), dict):
+            here = [part["label"] for part in parts]
+            elsewhere = [part["label"] for part in self.table["part"] if part["label"] not in here]
+            own["marking"] = {**marking, "points": {k: v for k, v in points.items() if k not in elsewhere}}
+        return read_problem({**self.table, **own}, self.title)
+
+    def together(self, parts: list[dict[str, Any]]) -> Problem:
+        """All items at once."""
+        each = [self.problem(item, [_own(part, item, self.number) for part in parts]) for item in range(self.number)]
+        return replace(together(each), title=f"{self.title}, all items")
 
 
 def _own(part: Mapping[str, Any], item: int, number: int) -> dict[str, Any]:
