@@ -88,6 +88,36 @@ def test_pytorch_agrees_where_a_row_reads_nothing(tmp_path: Path) -> None:
         exec(source, names)  # our own code
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'softmax = "safe-steps"\nheads = 2\nrotary = { degrees = [30] }',
+        'heads = 2\nmask = "causal"\naround = "post-norm"\neps = 1',
+    ],
+)
+def test_cells_of_rows_that_stand_as_columns(keys: str, tmp_path: Path) -> None:
+    """Every operation along a row is worked along a column then, by headwork as by PyTorch."""
+    sheet = f"""
+    formula = "multi_head_blocks"
+    vectors = "columns"
+    {keys}
+    [given]
+    X = [[1, 0, 1, 2], [0, 1, 1, 0], [1, 1, 2, 0]]
+    W_Q = [[1, 0, 2, 1], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
+    W_K = [[1, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 1]]
+    W_V = [[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]]
+    W_O = [[1, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1]]
+    [[part]]
+    find = ["{"normed_1" if "around" in keys else "output"}[2]"]
+    """
+    all_cells = cells(headwork.solve(parse_sheet(sheet, "columns")), tmp_path)
+    assert any("upright=True" in source for source in code(all_cells))
+    require("torch")
+    names: dict[str, Any] = {}
+    for source in code(all_cells):
+        exec(source, names)  # our own code
+
+
 def test_every_step_has_its_cells(workings: dict[str, Working], tmp_path: Path) -> None:
     found = cells(workings["thinking-machine"], tmp_path)
     steps = [line for part in workings["thinking-machine"].problems[0].parts for line in part.lines]
