@@ -118,7 +118,7 @@ def test_rows_that_stand_as_columns_are_told_as_columns() -> None:
     [[part]]
     find = ["normed_1[2]"]
     """
-    text = rendered(headwork.solve(parse_sheet(sheet, "columns")), ".txt")
+    text = rendered(solve(parse_sheet(sheet, "columns")), ".txt")
     assert isinstance(text, str)
     for told in (
         "Q_1[2] = row 1 of Q[2]   (1×1)",
