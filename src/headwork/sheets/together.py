@@ -21,7 +21,7 @@ OF_ITEMS = ("tokens", "keys")  # what has as many rows, or columns, as an item h
 def together(each: Sequence[Problem]) -> Problem:
     """One problem of all items: what each has of its own below one another, and a mask that keeps them apart."""
     first, sizes = each[0], [infer_sizes(problem) for problem in each]
-    _check(first, sizes[0])
+    _check(first, sizes)
     rotary, given = first.rotary, [_with_tables(problem, of) for problem, of in zip(each, sizes, strict=True)]
     return replace(
         first,
@@ -42,7 +42,7 @@ def together(each: Sequence[Problem]) -> Problem:
     )
 
 
-def _check(problem: Problem, sizes: Sizes) -> None:
+def _check(problem: Problem, sizes: Sequence[Sizes]) -> None:
     """What cannot be said of items below one another."""
     by_distance = bool(problem.bias and not problem.bias.matrices) or bool(problem.rotary and problem.rotary.angles)
     if has_past(problem):
@@ -58,10 +58,10 @@ def _check(problem: Problem, sizes: Sizes) -> None:
         raise HeadworkError(
             "gradients of positions that all items share are not worked; make each item a problem of its own"
         )
-    if by_distance and sizes.keys != sizes.tokens:
+    if by_distance and (uneven := next((of for of in sizes if of.keys != of.tokens), None)):
         raise HeadworkError(
             f"items below one another have distances within each only where it has as many keys as tokens, not "
-            f"{sizes.keys} and {sizes.tokens}; make each item a problem of its own"
+            f"{uneven.keys} and {uneven.tokens}; make each item a problem of its own"
         )
 
 
