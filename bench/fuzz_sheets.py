@@ -74,7 +74,7 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
         by_certain_digits(draw, table)
     if draw.random() < 0.3:
         table["part"] += gradient_parts(draw, table, drawn)
-    if projects and draw.random() < 0.1:
+    if projects and draw.random() < (0.3 if table["part"][-1].get("kind") == "gradient" else 0.1):
         given["X"] = [given["X"], drawn(tokens, d_model)]  # two items; a context or a cache is theirs in common
     if FORMULAS[formula].blocks:  # which never has all the weights
         for part in table["part"]:
@@ -194,10 +194,9 @@ def gradient_parts(draw: Random, table: Mapping[str, Any], drawn: Drawing) -> li
     rows = len(given["X"] if projects else given["Q"])
     values = given.get("W_O") or given.get("V") or given["V_new"]
     columns = last or len((given["X"] if outside else values)[0])
-    losses: list[dict[str, Any]] = [{"loss": "sum"}, {"loss": "half-squares", "target": drawn(rows, columns)}]
-    if not outside:
-        losses.append({"given": {"d_output": drawn(rows, columns)}})
-    loss = draw.choice(losses)
+    other = drawn(rows, columns)
+    losses: list[dict[str, Any]] = [{"loss": "sum"}, {"loss": "half-squares", "target": other}]
+    loss = draw.choice([*losses, {"given": {"d_output": other}}])
     found = []
     for label in "gh"[: draw.randint(1, 2)]:
         find = draw.sample([*learned, "X", "weights"] if projects else ["Q", "V", "scores"], draw.randint(1, 2))

@@ -106,6 +106,35 @@ def test_a_block_and_its_gradients_are_those_of_torch(around: str) -> None:
             )
 
 
+def test_d_output_as_given_is_that_of_the_whole_block() -> None:
+    """Not of the attention inside it, whose output has a gradient of that name as well."""
+    ways: tuple[dict[str, Any], ...] = ({"loss": "sum"}, {"given": {"d_output": [[1] * 4] * 3}})
+    for_the_sum, given = (
+        Ready(read_problem(table("residual", part=[{"label": "b", "kind": "gradient", **way}]), "Block"))
+        for way in ways
+    )
+    for role in ("W_O", "X"):
+        sums, found = (
+            ready.truth(ready.problem.parts[0])[ready.steps[f"d_{role}", None]] for ready in (for_the_sum, given)
+        )
+        assert sums == found, role
+
+
+def test_a_row_of_equal_entries_has_a_norm_there_and_none_on_the_way_back() -> None:
+    held = {"X": [[1, 1], [0, 1]], **{name: [[1, 0], [0, 1]] for name in ("W_Q", "W_K", "W_V")}}
+    parts = [{"label": "a", "find": ["normed_1"]}, {"label": "b", "kind": "gradient", "loss": "sum"}]
+    table = {"formula": "single_head", "around": "pre-norm", "given": held, "part": parts}
+    ready = Ready(read_problem(table, "Equal"))
+    first, second = ready.problem.parts
+    assert ready.truth(first)[ready.steps["normed_1", None]] == ((0, 0), (-1, 1))
+    with pytest.raises(
+        HeadworkError, match=r'σ_1 holds a 0, .* a row of equal entries has no norm: give it an eps, such as "0.0'
+    ):
+        ready.truth(second)
+    ready = Ready(read_problem({**table, "eps": "1/4"}, "Equal"))
+    assert ready.truth(ready.problem.parts[1])
+
+
 def test_a_norm_is_exact_as_far_as_roots_go() -> None:
     """Rows 1 2 3 and 1 1 4: standard deviations √(2/3) and √2."""
     sheet = """

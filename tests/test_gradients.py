@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headwork
@@ -15,8 +15,8 @@ from headwork.formulas import Projection, scaled_dot_product, single_head, unfol
 from headwork.formulas import given as given_step
 from headwork.graph import Step, in_order
 from headwork.ops import Add, Constant, Given, Multiply, Rows, Stack, Subtract, Sums
-from headwork.readings.exact import EXACT, Hidden
-from headwork.readings.floats import to_floats
+from headwork.readings.exact import EXACT
+from headwork.readings.floats import floats, to_floats
 from headwork.readings.gradients import gradients
 from headwork.readings.shapes import shapes
 from headwork.readings.symbols import symbols
@@ -68,10 +68,35 @@ def test_closed_forms_agree_with_autograd(drawn: Drawn, loss: str) -> None:
 @given(problems())
 @settings(max_examples=5)
 def test_so_do_those_of_a_softmax_in_steps(drawn: Drawn) -> None:
-    """But for a row in which nothing may be read: its weights are 0/0, and have no slope."""
-    mask = drawn.problem.mask
-    assume(isinstance(mask, str) or not any(all(isinstance(x, Hidden) for x in row) for row in mask))
+    """A row in which nothing may be read too: its weights, 0/0, are 0 whatever is nudged, and pass nothing back."""
     agrees_with_autograd(drawn, unfold=True)
+
+
+@pytest.mark.parametrize("softmax", ["steps", "safe-steps"])
+def test_a_row_in_which_nothing_may_be_read_passes_nothing_back(softmax: str) -> None:
+    """In steps as whole, in every reading of numbers; the same of blocks of keys."""
+    mask = [[True, False, True], [False, False, False]]
+    Q, K, V = [[1, 0], [2, 1]], [[0, 1], [1, 1], [2, 0]], [[1], [2], [4]]
+    part = {"label": "a", "kind": "gradient", "loss": "sum"}
+    table = {"given": {"Q": Q, "K": K, "V": V}, "mask": mask, "part": [part]}
+    whole, steps, blocks = (
+        Ready(read_problem({**table, **more}, "Blind"))
+        for more in (
+            {"formula": "scaled_dot_product"},
+            {"formula": "scaled_dot_product", "softmax": softmax},
+            {"formula": "blockwise", "blocks": 2},
+        )
+    )
+    truth = whole.truth(whole.problem.parts[0])
+    for ready in (steps, blocks):
+        found = ready.truth(ready.problem.parts[0])
+        arrays = values(ready.ends, {step: near(matrix) for step, matrix in ready.handed.items()})
+        for role in ("d_Q", "d_K", "d_V"):
+            step = ready.steps[role, None]
+            assert found[step] == truth[whole.steps[role, None]]
+            np.testing.assert_allclose(arrays[step], near(found[step]), rtol=1e-12, atol=1e-12)
+            numbers = floats(step, {s: to_floats(m) for s, m in ready.handed.items()})[step]
+            np.testing.assert_allclose(numbers, near(found[step]), rtol=1e-12, atol=1e-12)
 
 
 def test_they_are_sympys_derivatives() -> None:

@@ -144,6 +144,21 @@ def test_what_is_hidden_has_no_weight() -> None:
     np.testing.assert_array_equal(np.array(floats(weights, near)[weights]), expected)
 
 
+def test_on_the_way_back_what_is_divided_by_nothing_is_nothing() -> None:
+    """What passes through the weights of a row in which nothing may be read; elsewhere it is an error."""
+    passed: Matrix = ((Fraction(3), Fraction(1)), (Fraction(2), Fraction(0)))
+    sums: Matrix = ((Fraction(2),), (Fraction(0),))
+    step, handed = made(DivideBy(back=True), (passed, sums))
+    expected = [[1.5, 0.5], [0, 0]]
+    assert [[*row] for row in exact(step, handed)[step]] == expected
+    near = {s: as_array(m) for s, m in handed.items()}
+    np.testing.assert_array_equal(values(step, near)[step], expected)
+    np.testing.assert_array_equal(np.array(floats(step, near)[step]), expected)
+    plain, handed = made(DivideBy(), (passed, sums))
+    with pytest.raises(HeadworkError, match=r"step result: .* holds a 0, and nothing but 0 can be divided by it$"):
+        exact(plain, handed)
+
+
 @pytest.mark.parametrize(
     ("op", "shapes_given", "message"),
     [

@@ -74,7 +74,7 @@ def test_the_sheets_of_the_courses_and_of_later_models_are_there() -> None:
 BAD: dict[str, tuple[str, str, str]] = {
     # name: what is replaced, by what, and what the message must say
     "unknown key": ("heads = 2", "heds = 2", "unknown key 'heds'; did you mean 'heads'?"),
-    "unknown key in a part": ('label = "a"', 'label = "a"\nlable = 1', "part ''a'': unknown key 'lable'"),
+    "unknown key in a part": ('label = "a"', 'label = "a"\nlable = 1', "part 'a': unknown key 'lable'"),
     "ragged": ("X = [[1, 2], [3, 4]]", "X = [[1, 2], [3]]", "key 'X': is ragged: row 1 has 2 entries but row 2 has 1"),
     "shapes": (
         "X = [[1, 2], [3, 4]]",

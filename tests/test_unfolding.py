@@ -128,6 +128,7 @@ def test_the_command_line_unfolds() -> None:
     entry = run(app, ["solve", "thinking-machine", "--unfold", "--entry", "exponentials_0[1,1]"])
     assert "≈ 1.913·10²⁵¹" in entry.output
     assert "add --unfold" in str(run(app, ["solve", "two-heads", "--safe"]).exception)
+    assert "in steps already" in str(run(app, ["solve", "two-blocks", "--unfold"]).exception)
     assert "whatever the numbers" in run(app, ["prove", "--claim", "shift", "--tokens", "3"]).output
 
 

@@ -223,6 +223,10 @@ def test_near_misses_are_asked_back(change: tuple[str, str], meant: str) -> None
 def test_a_row_without_a_key_says_why_it_is_zeros() -> None:
     assert "Row 2 of weights is all zeros: the mask hides every key from it" in " ".join(page().split())
     assert "Row 1 of" not in page()
+    for softmax in ("steps", "safe-steps"):
+        text = " ".join(str(rendered(solve(SHEET, softmax=softmax), ".txt")).split())
+        assert "Row 2 of weights is all zeros: the mask hides every key from it" in text
+        assert "Row 1 of" not in text
 
 
 def test_closed_forms_need_no_notes_about_decimals() -> None:

@@ -13,7 +13,7 @@ from headwork.numbers.parse import parse_number
 from headwork.ops import Given, Op
 from headwork.readings.exact import EXACT, HIDDEN, Entry, Matrix
 from headwork.readings.shapes import SHAPES
-from headwork.working import Equation, Operand
+from headwork.working import Equation, Operand, flip
 
 Rows = Sequence[Sequence[int | str]]
 
@@ -27,18 +27,19 @@ def matrix(name: str, rows: Rows) -> Equation:
     return Equation(Step(Given(shape), (), name), Name.read(name), (), shape, value)
 
 
-def step(name: str, op: Op, *inputs: Equation) -> Equation:
-    """An operation on what is given or was worked out before."""
+def step(name: str, op: Op, *inputs: Equation, upright: bool = False) -> Equation:
+    """An operation on what is given or was worked out before; `upright` where rows stand as columns."""
     values: list[Matrix] = []
     for source in inputs:
         if source.value is None:
             raise HeadworkError(f"{source.name} has a shape but no value; work it out first")
-        values.append(source.value)
+        values.append(flip(source.value) if upright else source.value)
     made = Step(op, tuple(source.step for source in inputs), name)
-    shape = SHAPES[type(op)](made, *(source.shape for source in inputs))
-    value = EXACT[type(op)](made, *values)
-    operands = tuple(Operand(source.name, v) for source, v in zip(inputs, values, strict=True))
-    return Equation(made, Name.read(name), operands, shape, value)
+    SHAPES[type(op)](made, *((len(value), len(value[0])) for value in values))  # an error where they do not fit
+    found = EXACT[type(op)](made, *values)
+    value = flip(found) if upright else found
+    operands = tuple(Operand(source.name, source.value) for source in inputs)
+    return Equation(made, Name.read(name), operands, (len(value), len(value[0])), value, upright=upright)
 
 
 def _entry(value: int | str) -> Entry:

@@ -139,10 +139,15 @@ class Subtract(Op):
     takes = 2
 
 
+@dataclass(frozen=True)
 class DivideBy(Op):
-    """Entry by entry, spread like `Multiply`. 0/0 is 0: a row in which nothing may be read has no weights."""
+    """Entry by entry, spread like `Multiply`. 0/0 is 0: a row in which nothing may be read has no weights.
+
+    With `back`, on the way back through such a quotient, x/0 is 0 too: no nudge makes these weights others.
+    """
 
     takes = 2
+    back: bool = False
 
 
 class Exp(Op):

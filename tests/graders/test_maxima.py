@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from headwork.formulas import given
 from headwork.graph import Step, in_order
 from headwork.marking.graders.maxima import assignments, matrix_text, maxima
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.mistakes.operations import FLOATS
 from headwork.mistakes.predict import Variant
-from headwork.ops import Given
+from headwork.ops import DivideBy, Given
 from headwork.readings.floats import Floats, to_floats
 from headwork.sheets.load import load
 from headwork.sheets.ready import Ready
@@ -96,6 +97,15 @@ def test_what_is_read_twice_is_written_once(tmp_path: Path) -> None:
     right = Variant(ready.ends, FLOATS).value(asked, {step: to_floats(matrix) for step, matrix in handed.items()})
     for row, wanted in zip(numbers(printed), right, strict=True):
         assert row == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+def test_on_the_way_back_what_is_divided_by_nothing_is_nothing(tmp_path: Path) -> None:
+    passed, sums = given("passed", (2, 2)), given("sums", (2, 1))
+    step = Step(DivideBy(back=True), (passed, sums), "shares")
+    _, lines = assignments(step, {passed: "p", sums: "n"}, lambda step: "v")
+    program = [PRELUDE, "p: matrix([3.0,1.0],[2.0,0.0]);", "n: matrix([2.0],[0.0]);", *lines, "print(v);"]
+    (printed,) = run("\n".join(program) + "\n", tmp_path)
+    assert numbers(printed) == [[1.5, 0.5], [0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import headwork
+from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Equation, Working
 from tests.render.conftest import require
@@ -53,6 +54,58 @@ def test_headwork_cells_find_every_number_again(name: str, workings: dict[str, W
 def test_pytorch_agrees(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
     """Every cell runs, PyTorch's too; each compares itself with headwork."""
     all_cells = cells(workings[name], tmp_path)
+    require("torch")
+    names: dict[str, Any] = {}
+    for source in code(all_cells):
+        exec(source, names)  # our own code
+
+
+def test_pytorch_agrees_where_a_row_reads_nothing(tmp_path: Path) -> None:
+    """On the way back through 0/0, where PyTorch by itself has infinities."""
+    sheet = """
+    formula = "scaled_dot_product"
+    softmax = "steps"
+    mask = [[true, true], [false, false]]
+    [given]
+    Q = [[1], [2]]
+    K = [[0], [1]]
+    V = [[1], [3]]
+    [[part]]
+    kind = "gradient"
+    loss = "sum"
+    """
+    all_cells = cells(headwork.solve(parse_sheet(sheet, "blind")), tmp_path)
+    require("torch")
+    assert any("DivideBy(back=True)" in source for source in code(all_cells))
+    names: dict[str, Any] = {}
+    for source in code(all_cells):
+        exec(source, names)  # our own code
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'softmax = "safe-steps"\nheads = 2\nrotary = { degrees = [30] }',
+        'heads = 2\nmask = "causal"\naround = "post-norm"\neps = 1',
+    ],
+)
+def test_cells_of_rows_that_stand_as_columns(keys: str, tmp_path: Path) -> None:
+    """Every operation along a row is worked along a column then, by headwork as by PyTorch."""
+    sheet = f"""
+    formula = "multi_head_blocks"
+    vectors = "columns"
+    {keys}
+    [given]
+    X = [[1, 0, 1, 2], [0, 1, 1, 0], [1, 1, 2, 0]]
+    W_Q = [[1, 0, 2, 1], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
+    W_K = [[1, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 1]]
+    W_V = [[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]]
+    W_O = [[1, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1]]
+    [[part]]
+    find = ["{"normed_1" if "around" in keys else "output"}[2]"]
+    """
+    all_cells = cells(headwork.solve(parse_sheet(sheet, "columns")), tmp_path)
+    assert any("upright=True" in source for source in code(all_cells))
     require("torch")
     names: dict[str, Any] = {}
     for source in code(all_cells):

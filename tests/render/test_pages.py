@@ -14,6 +14,7 @@ from typing import get_args
 import pytest
 
 from headwork import HeadworkError, solve
+from headwork.maths import Letter
 from headwork.render.blocks import Block, Picture
 from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
@@ -22,7 +23,7 @@ from headwork.render.markdown import BLOCKS as MARKDOWN
 from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import PIXEL
+from headwork.render.typst import NODES, PIXEL
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -98,6 +99,42 @@ def test_pdf_pages_have_ink_inside_their_margins(name: str, workings: dict[str, 
         edges = [pixel for row in (*rows[:margin], *rows[-margin:]) for pixel in row]
         assert min(sides) > 200
         assert min(edges) > 200
+
+
+def test_rows_that_stand_as_columns_are_told_as_columns() -> None:
+    sheet = """
+    formula = "multi_head_blocks"
+    vectors = "columns"
+    heads = 2
+    softmax = "safe-steps"
+    around = "post-norm"
+    eps = 1
+    [given]
+    X = [[1, 2], [0, 1]]
+    W_Q = [[1, 0], [0, 1]]
+    W_K = [[1, 1], [0, 1]]
+    W_V = [[1, 0], [2, 1]]
+    W_O = [[1, 0], [0, 1]]
+    [[part]]
+    find = ["normed_1[2]"]
+    """
+    text = rendered(solve(parse_sheet(sheet, "columns")), ".txt")
+    assert isinstance(text, str)
+    for told in (
+        "Q_1[2] = row 1 of Q[2]   (1×1)",
+        "maxima_1[2] = column maxima of scaled_1[2]",
+        "sums_1[2] = column sums of exponentials_1[2]",
+        "joined[2] = [head_1[2];head_2[2]]   (2×1)",
+        "μ_1[2] = column means of R_1[2]",
+        "V_1 = column 1 of V   (2×1)",
+    ):
+        assert told in text
+    assert "row sums" not in text
+
+
+def test_a_prime_of_a_printed_page_belongs_to_its_letter() -> None:
+    """As a sign of its own it stood apart, with the number of the head below it."""
+    assert [NODES[Letter](Letter(name)) for name in ("Q′", "head′")] == ['italic("Q")\'', 'upright("head")\'']
 
 
 def test_a_picture_larger_than_a_page_is_made_smaller() -> None:

@@ -27,6 +27,12 @@ class TestPositions:
         close(there["d_X"], np.asarray(without["d_X"]))
         assert "d_positions" not in repr(there)
 
+    def test_what_is_passed_on_as_it_is_stands_once(self) -> None:
+        """dX = dX_P and its numbers, not the numbers twice."""
+        part = 'kind = "gradient"\nloss = "sum"\nfind = ["X"]'
+        page = str(solved("single_head", {"X": X, "positions": drawn(2, 3), **W}, "", part))
+        assert page.rpartition("dX = dX_P ")[2].count("⎣") == 1
+
     @pytest.mark.parametrize("pairs", ["neighbours", "halves"])
     @pytest.mark.parametrize("first", [0, 1])
     def test_rotary_by_angles(self, pairs: str, first: int) -> None:

@@ -48,12 +48,15 @@ def solve(
     answers_only: Annotated[bool, typer.Option("--answers-only", help="The key: results without the way.")] = False,
 ) -> None:
     """Work a sheet, step by step."""
+    from headwork.formulas import formula_named
     from headwork.solving import solve as work
 
     _refuse(context, format, output)
     softmax = ("safe-steps" if safe else "steps") if unfold else None
     with patience("working the sheet"):
         worked = work(sheet, part=part, places=places, entry=entry, softmax=softmax)
+        if all(formula_named(problem.problem.formula).blocks for problem in worked.problems):
+            refuse(context, ["unfold"], "keys that are taken block by block have their softmax in steps already")
         working = _adapted(worked, blank, fade, answers_only)
         if output is not None and format == "text":
             from headwork.render.save import save

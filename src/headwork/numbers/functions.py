@@ -80,6 +80,10 @@ def _added(terms: Sequence[AnyNumber]) -> AnyNumber:
     return Certain("sum", *terms) if len(terms) > 1 else terms[0] if terms else ZERO
 
 
+class DividedByZero(HeadworkError):
+    """What is not 0 was to be divided by 0."""
+
+
 def quotient(above: AnyNumber, below: AnyNumber) -> AnyNumber:
     """above/below; 0/0 is 0.
 
@@ -88,7 +92,7 @@ def quotient(above: AnyNumber, below: AnyNumber) -> AnyNumber:
     """
     if not below:
         if above:
-            raise HeadworkError("a number that is not 0 cannot be divided by 0")
+            raise DividedByZero("a number that is not 0 cannot be divided by 0")
         return ZERO
     if isinstance(above, Certain) or isinstance(below, Certain) or _of_many_roots(below):
         return Certain("quotient", above, below)

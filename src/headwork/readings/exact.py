@@ -14,7 +14,7 @@ from headwork.graph import Last, Rules, Step, StepOf, read
 from headwork.notation import PLAIN
 from headwork.numbers.certain import AnyNumber
 from headwork.numbers.enclosure import largest, sign
-from headwork.numbers.functions import dot, power_of_e, quotient, softmax, square_root, tangent, total
+from headwork.numbers.functions import DividedByZero, dot, power_of_e, quotient, softmax, square_root, tangent, total
 from headwork.numbers.surd import Real, root
 from headwork.readings.moving import MOVING, by_entry, by_line, filled, maxima, not_given, sums
 
@@ -81,7 +81,21 @@ def _multiply(step: Step, left: Matrix, right: Matrix) -> Matrix:
 
 
 def _divide_by(step: Step, left: Matrix, right: Matrix) -> Matrix:
-    return by_entry(lambda a, b: quotient(_number(step, a), _number(step, b)), left, right)
+    assert isinstance(step.op, ops.DivideBy)
+    share = _passed_back if step.op.back else quotient
+    try:
+        return by_entry(lambda a, b: share(_number(step, a), _number(step, b)), left, right)
+    except DividedByZero:
+        by = step.inputs[1]
+        norm = isinstance(by.op, ops.SquareRoot)
+        remedy = '; a row of equal entries has no norm: give it an eps, such as "0.00001"' if norm else ""
+        raise DividedByZero(
+            f"step {PLAIN.of(step)}: {PLAIN.of(by)} holds a 0, and nothing but 0 can be divided by it{remedy}"
+        ) from None
+
+
+def _passed_back(above: AnyNumber, below: AnyNumber) -> AnyNumber:
+    return quotient(above, below) if below else Fraction(0)
 
 
 def _number(step: Step, entry: Entry) -> AnyNumber:

@@ -73,6 +73,10 @@ def _share_of(a: float, b: float) -> float:
     return 0.0 if not a else nan if isnan(a) else copysign(inf, a)
 
 
+def _passed_back(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
 def _power(s: float) -> float:
     return exp(s) if not s > LARGEST_EXPONENT else inf
 
@@ -108,7 +112,7 @@ FLOATS: Rules[Floats] = {
     ops.Constant: lambda step: filled(step.op.shape, to_float(step.op.value)),
     ops.Multiply: lambda step, left, right: by_entry(mul, left, right),
     ops.Subtract: lambda step, left, right: by_entry(_minus, left, right),
-    ops.DivideBy: lambda step, left, right: by_entry(_share_of, left, right),
+    ops.DivideBy: lambda step, left, right: by_entry(_passed_back if step.op.back else _share_of, left, right),
     ops.Exp: lambda step, matrix: [[_power(s) for s in row] for row in matrix],
     ops.Sums: lambda step, matrix: sums(sum, step.op.axis, matrix),
     ops.Maxima: lambda step, *parts: maxima(max, *parts),

@@ -168,11 +168,15 @@ def _subtract(back: Back) -> Iterator[Passed]:
 
 
 def _divide_by(back: Back) -> Iterator[Passed]:
-    """Of A/B to A d/B, and to B −d∘(A/B)/B, summed where B was spread."""
+    """Of A/B to A d/B, and to B −d∘(A/B)/B, summed where B was spread.
+
+    Where nothing may be read B is the sum of no exponentials, and nothing goes back; a root that is 0 has no slope.
+    """
     right = back.step.inputs[1]
-    yield back.to(0, ops.DivideBy(), back.d, right)
+    by = ops.DivideBy(back=not isinstance(right.op, ops.SquareRoot))
+    yield back.to(0, by, back.d, right)
     share = back.made(f"d_{back.step.role}_times", ops.Multiply(), back.d, back.step)
-    each = back.made(f"d_{back.step.role}_shares", ops.DivideBy(), share, right)
+    each = back.made(f"d_{back.step.role}_shares", by, share, right)
     yield back.narrowed(1, back.made(f"d_{back.step.role}_negated", ops.Divide(MINUS_ONE), each))
 
 

@@ -42,7 +42,8 @@ def _subtract(step: Step, left: Array, right: Array) -> Array:
 
 
 def _divide_by(step: Step, left: Array, right: Array) -> Array:
-    nothing = (left == 0) & (right == 0)
+    assert isinstance(step.op, ops.DivideBy)
+    nothing = (right == 0) & ((left == 0) | step.op.back)
     return np.where(nothing, 0.0, left / np.where(nothing, 1.0, right))
 
 

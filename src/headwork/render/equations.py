@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from headwork.maths import BLANK, Gap, Grid, Maths, Prose, Words, related
-from headwork.ops import Constant, MatMul, Softmax
+from headwork.ops import Add, Constant, MatMul, Softmax
 from headwork.readings.shapes import shape_maths
 from headwork.render.blocks import Aligned, Display
 from headwork.render.cells import grid
@@ -66,7 +66,12 @@ def unfilled_display(unfilled: Unfilled) -> Display:
 
 
 def _operands(equation: Equation, layout: Layout, key: str) -> list[Maths]:
-    """The right-hand side with its matrices in; nothing where one is not known or it is too wide for the page."""
+    """The right-hand side with its matrices in; nothing where one is not known or it is too wide for the page.
+
+    Nor where it is a sum of one term, which is the value already.
+    """
+    if isinstance(equation.step.op, Add) and len(equation.operands) == 1:
+        return []
     shown = [
         grid(o.value, layout.style, operand_key(key, i), equation.operand_holds(i))
         for i, o in enumerate(equation.operands)

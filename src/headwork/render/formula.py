@@ -58,22 +58,32 @@ def _softmax(equation: Equation, scores: m.Maths) -> m.Maths:
     return m.row(weights, m.Words(along)) if along else weights
 
 
+def _lines(equation: Equation, of: str = "row") -> str:
+    """What the page has in place of a step's rows or columns, where a row may stand upright."""
+    return of if not equation.upright else {"row": "column", "column": "row"}[of]
+
+
 def part(equation: Equation) -> str:
     """Which part of a matrix: columns 3–4, rows 1–2."""
     if equation.block is None:
         return f"block {equation.name.subscripts[-1]}"
     first, last = equation.block
-    lines = "row" if isinstance(equation.step.op, ops.Rows) else "column"
+    lines = _lines(equation, "row" if isinstance(equation.step.op, ops.Rows) else "column")
     return f"{lines} {first}" if first == last else f"{lines}s {first}–{last}"
 
 
 def _sums(equation: Equation, matrix: m.Maths) -> m.Maths:
     assert isinstance(equation.step.op, ops.Sums)
-    return m.Row((m.Words("row sums of " if equation.step.op.axis == -1 else "column sums of "), matrix))
+    lines = _lines(equation, "row" if equation.step.op.axis == -1 else "column")
+    return m.Row((m.Words(f"{lines} sums of "), matrix))
 
 
 def _maxima(equation: Equation, *parts: m.Maths) -> m.Maths:
-    return m.Row((m.Words("row maxima of "), parts[0] if len(parts) == 1 else side_by_side(parts)))
+    return m.Row((m.Words(f"{_lines(equation)} maxima of "), parts[0] if len(parts) == 1 else _joined(equation, parts)))
+
+
+def _means(equation: Equation, matrix: m.Maths) -> m.Maths:
+    return m.Row((m.Words(f"{_lines(equation)} means of "), matrix))
 
 
 def _square_root(equation: Equation, matrix: m.Maths) -> m.Maths:
@@ -107,7 +117,12 @@ def _split(equation: Equation, wide: m.Maths) -> m.Maths:
 def _join(equation: Equation, *parts: m.Maths) -> m.Maths:
     assert isinstance(equation.step.op, ops.Join)
     typical = equation.step.op.of is not None or len(parts) < len(equation.step.inputs)  # of all heads
-    return side_by_side((m.Sign("…"), parts[0], m.Sign("…")) if typical else parts)
+    return _joined(equation, (m.Sign("…"), parts[0], m.Sign("…")) if typical else parts)
+
+
+def _joined(equation: Equation, parts: tuple[m.Maths, ...]) -> m.Maths:
+    """Side by side; below one another where rows stand upright."""
+    return _stack(equation, *parts) if equation.upright else side_by_side(parts)
 
 
 def side_by_side(parts: tuple[m.Maths, ...]) -> m.Maths:
@@ -136,7 +151,7 @@ FORMULA: Mapping[type[ops.Op], Callable[..., m.Maths]] = {
     ops.Stack: _stack,
     ops.Rotate: _rotate,
     ops.Softcap: _softcap,
-    ops.Means: lambda equation, matrix: m.Row((m.Words("row means of "), matrix)),
+    ops.Means: _means,
     ops.SquareRoot: _square_root,
     ops.Relu: lambda equation, matrix: m.applied("ReLU", matrix),
 }

@@ -33,6 +33,8 @@ from headwork.ops import Subtract, Sums
 
 def tensor(equation):
     return torch.tensor(equation.__array__(), dtype=torch.float64)"""
+# What is worked along a row: where rows stand as columns, along a column.
+ALONG_ROWS = (ops.Softmax, ops.Split, ops.Join, ops.Sums, ops.Maxima, ops.Means, ops.Rotate)
 Known = dict[str, Matrix]  # the value that each name on the page has had last
 
 
@@ -113,7 +115,8 @@ def _recomputed(equation: Equation, known: Known) -> Iterator[tuple[str, str]]:
     before = [line for operand in equation.operands for line in _fetched(operand, known)]
     inputs = [_variable(operand.name) for operand in equation.operands]
     name = _variable(equation.name)
-    worked = f"{name} = step({_quoted(equation.name)}, {', '.join([_op(equation), *inputs])})"
+    columns = ["upright=True"] if equation.upright and isinstance(equation.step.op, ALONG_ROWS) else []
+    worked = f"{name} = step({_quoted(equation.name)}, {', '.join([_op(equation), *inputs, *columns])})"
     known[str(equation.name)] = equation.value
     yield "code", "\n".join([*before, worked, name])
     tensors = [f"tensor({source})" for source in inputs]
@@ -156,8 +159,6 @@ def _number(entry: Entry) -> str:
 def _op(equation: Equation) -> str:
     """The operation as Python: Softmax(), Split(part=1, of=2)."""
     op = equation.step.op
-    if isinstance(op, ops.Softmax) and equation.upright:
-        op = dataclasses.replace(op, axis=-2)
     if isinstance(op, ops.Divide | ops.Softcap) and not isinstance(op.by, ops.Root):
         return f"{type(op).__name__}(parse_number({_number(op.by)}))"
     if isinstance(op, ops.Divide) and isinstance(op.by, ops.Root):
@@ -224,6 +225,12 @@ def _torch_softcap(equation: Equation, scores: str) -> str:
     return f"{cap!r} * torch.tanh({scores} / {cap!r})"
 
 
+def _torch_divide_by(equation: Equation, left: str, right: str) -> str:
+    """0/0 is 0, and on the way back x/0."""
+    assert isinstance(equation.step.op, ops.DivideBy)
+    return f"({left} / {right}).nan_to_num({'0, 0, 0' if equation.step.op.back else '0'})"
+
+
 def _along(equation: Equation, axis: int) -> int:
     """An axis of the step, as one of the page, which may have rows upright."""
     return -3 - axis if equation.upright else axis
@@ -241,7 +248,7 @@ TORCH: Mapping[type[ops.Op], Callable[..., str]] = {
     ops.Constant: lambda equation: "",
     ops.Multiply: lambda equation, left, right: f"{left} * {right}",
     ops.Subtract: lambda equation, left, right: f"({left} - {right}).nan_to_num(-torch.inf, neginf=-torch.inf)",
-    ops.DivideBy: lambda equation, left, right: f"({left} / {right}).nan_to_num(0)",
+    ops.DivideBy: _torch_divide_by,
     ops.Exp: lambda equation, matrix: f"torch.exp({matrix})",
     ops.Sums: lambda equation, matrix: f"{matrix}.sum({_along(equation, equation.step.op.axis)}, keepdim=True)",
     ops.Maxima: _torch_maxima,

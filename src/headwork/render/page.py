@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from headwork import ops
 from headwork import working as w
 from headwork.inline import inline
 from headwork.maths import Maths, Number, Prose, Row, Sign, Statement, Words, between, bracketed, listed, related
 from headwork.notation import Name
 from headwork.numbers.text import written
-from headwork.readings.exact import Hidden, Matrix
+from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.readings.shapes import shape_maths, size_maths
 from headwork.render import blocks as b
 from headwork.render.arithmetic import arithmetic_display, pointed_at
@@ -119,8 +121,9 @@ def _equation(equation: w.Equation, layout: Layout) -> Iterator[b.Block]:
     yield from (b.Paragraph(_near(near), "note") for near in near_whole[:MOST_NOTES])
     if (more := len(near_whole) - MOST_NOTES) > 0:
         yield b.Paragraph((f"and {more} more like these",), "note")
-    if equation.role == "weights" and equation.value is not None and not equation.given:
+    if equation.role in ("weights", "head_output") and equation.value is not None and not equation.given:
         yield from _nothing_to_read(equation, layout)
+    if equation.role == "weights" and equation.value is not None and not equation.given:
         yield b.Heat(equation, layout.notation.first_index, *layout.token_names(equation.value))
     if equation.role in ("scores", "weights") and equation.value is not None and equation.row is None:
         yield from _with_token_names(equation.value, layout)
@@ -137,14 +140,20 @@ def _with_token_names(matrix: Matrix, layout: Layout) -> Iterator[b.Block]:
         yield b.Table(((), *((key,) for key in keys)), rows, left=1)
 
 
+NOTHING: Mapping[type[ops.Op], Callable[[Entry], bool]] = {
+    ops.Softmax: lambda score: isinstance(score, Hidden),
+    ops.DivideBy: operator.not_,
+}
+
+
 def _nothing_to_read(equation: w.Equation, layout: Layout) -> Iterator[b.Block]:
-    """Why a row of weights holds nothing but zeros."""
-    scores = equation.operands[0].value if equation.operands else None
-    if scores is None or equation.upright:
+    """Why a row of weights holds nothing but zeros: its scores are hidden, or the sum of their exponentials is 0."""
+    nothing = NOTHING.get(type(equation.step.op))
+    if nothing is None or equation.upright:
         return
     first = layout.notation.first_index + (equation.row or 0)
-    for number, row in enumerate(scores, first):
-        if all(isinstance(entry, Hidden) for entry in row):
+    for number, row in enumerate(equation.operands[-1].value or (), first):
+        if all(map(nothing, row)):
             why = f"Row {number} of "
             rest = " is all zeros: the mask hides every key from it, so there is nothing to share out."
             yield b.Paragraph((why, equation.name.maths, rest), "note")

@@ -262,7 +262,7 @@ def string(text: str) -> str:
 def _letter(letter: m.Letter) -> str:
     """A letter alone is set in italics; a word is text."""
     base = letter.text.rstrip("′")
-    primes = " prime" * (len(letter.text) - len(base))
+    primes = "'" * (len(letter.text) - len(base))
     if len(base) == 1:
         # A string of one letter is upright in Typst; a letter of its own is not.
         return f"italic({string(base)}){primes}" if base.isalpha() else string(base) + primes

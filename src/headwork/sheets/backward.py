@@ -53,7 +53,7 @@ def _seed(problem: Problem, last: Step) -> Step:
     if "batch" in problem.sizes:
         raise HeadworkError(
             f"part '{parts[0].label}': batch = {problem.sizes['batch']} ([sizes]), and gradients add up over items; "
-            "remove it, or write the items below one another in one matrix, and let a mask hide each from the others"
+            "remove it, or give X as a list of matrices, one for every item"
         )
     if other := [part for part in parts if part.loss != parts[0].loss]:
         raise HeadworkError(

@@ -87,7 +87,7 @@ def _parts(tables: Any, first: int) -> tuple[Part, ...]:
     if not isinstance(tables, list) or not tables or not all(isinstance(t, dict) for t in tables):
         raise HeadworkError("at least one [[part]] is needed, each with what to find")
     parts = tuple(
-        at(f"part '{shortened(table.get('label', number))}'", _part, table, number, first)
+        at(f"part {shortened(str(table.get('label', number)))}", _part, table, number, first)
         for number, table in enumerate(tables, 1)
     )
     labels = [part.label for part in parts]

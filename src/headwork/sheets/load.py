@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError, SheetError, did_you_mean
-from headwork.sheets.batches import items
-from headwork.sheets.fields import read_problem
+from headwork.sheets.batches import read_items
 from headwork.sheets.sheet import Sheet
 from headwork.sheets.shelf import built_in, text_of
 
@@ -67,7 +66,7 @@ def read_sheet(table: Mapping[str, Any], source: str) -> Sheet:
     """A sheet from the table that its text stands for."""
     if "problem" not in table:
         alone = {k: v for k, v in table.items() if k != "summary"}
-        each = tuple(read_problem(item, "Sheet") for item in items(alone, "Sheet"))
+        each = tuple(read_items(alone, "Sheet"))
         title = each[0].title if len(each) == 1 else str(table.get("title", "Sheet"))
         return Sheet(title, each, str(table.get("summary", "")), source)
     if unknown := set(table) - _TOP:
@@ -81,8 +80,7 @@ def read_sheet(table: Mapping[str, Any], source: str) -> Sheet:
     read = []
     for number, problem in enumerate(problems, 1):
         try:
-            named = f"Problem {number}"
-            read += [read_problem(item, named) for item in items(problem, named)]
+            read += read_items(problem, f"Problem {number}")
         except HeadworkError as error:
             raise HeadworkError(f"problem {number}: {error}") from None
     return Sheet(title, tuple(read), str(table.get("summary", "")), source)

@@ -89,6 +89,7 @@ class Ready:
         self.steps: dict[Key, Step] = {}
         self._enter(in_order(self.last))
         self.forward = set(in_order(self.last))
+        self.seed: Step | None = None  # ∂L/∂output, where it is given
         self.ends: tuple[Step, ...] = (self.last, *self._way_back())
         self.shape = shapes(self.ends)
         check_names(problem, self.sizes)
@@ -164,6 +165,7 @@ class Ready:
             # Some pass on what they get as it is: the gradient of X·W is the one of X·W + b.
             self.steps.setdefault((f"d_{step.role}", step.head if isinstance(step.head, int) else None), gradient)
         self.steps.setdefault(("d_output", None), table[self.last])
+        self.seed = table[self.last] if isinstance(table[self.last].op, Given) else None
         return ends
 
     @property
@@ -191,7 +193,8 @@ class Ready:
         for key, matrix in given.items():
             if key not in self.steps:
                 raise HeadworkError(f"{self._called(*key)} is given, but {self._offer()}")
-            handed[self.steps[key]] = matrix
+            # As given, d_output is where the way back begins, also where more stands around attention's output.
+            handed[self.seed if self.seed and key == ("d_output", None) else self.steps[key]] = matrix
         return handed
 
     def asked(self, part: Part) -> list[Found]:

@@ -131,7 +131,7 @@ MAXIMA: Rules[str] = {
     ops.Constant: _constant,
     ops.Multiply: _entry_by_entry(2),
     ops.Subtract: _entry_by_entry(3),
-    ops.DivideBy: _entry_by_entry(4),
+    ops.DivideBy: lambda step, *parts: _entry_by_entry(7 if step.op.back else 4)(step, *parts),
     ops.Exp: lambda step, matrix: f"hw_power({matrix})",
     ops.Sums: _sums,
     ops.Maxima: lambda step, *parts: f"hw_tops(hw_join([{','.join(parts)}]))",
