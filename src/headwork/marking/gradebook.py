@@ -36,7 +36,9 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
     if not who and None in names:
         raise HeadworkError(f"{path} has no column that says who is who; download the gradebook as CSV again")
     place = next((i for i, name in enumerate(header) if _same_column(name, column)), None)
-    handed_in = list({known_as(marks.student): marks for marks in students}.values())
+    handed_in = list(
+        {known_as(marks.listed.id if marks.listed else marks.student): marks for marks in students}.values()
+    )
     points = _by_name(handed_in)
     most = max((marks.max_score for marks in handed_in), default=Fraction(0))
     theirs = [_known(cells, who, names, points) for cells, _ in records[1:]]
