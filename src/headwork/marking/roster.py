@@ -64,15 +64,9 @@ def _for(student: Student, sheet: Sheet, points: Mapping[str, Fraction]) -> Shee
     if stray := [label for label in points if label not in {part.label for part in problem.parts}]:
         labels = ", ".join(part.label for part in problem.parts)
         raise HeadworkError(f"--points names part '{stray[0][:40]}'; there is {labels}")
-    worth = {part.label: points.get(part.label, Fraction(1)) for part in problem.parts}
-    parts = tuple(replace(part, text=f"{part.text} ({_points(worth[part.label])})") for part in problem.parts)
+    parts = tuple(replace(part, points=points.get(part.label, Fraction(1))) for part in problem.parts)
     title = f"{sheet.title}: {student.name}" if student.name else sheet.title
-    marking = {"points": {label: str(number) for label, number in worth.items()}}
-    return replace(sheet, title=title, problems=(replace(problem, title=title, parts=parts, marking=marking),))
-
-
-def _points(number: Fraction) -> str:
-    return "1 point" if number == 1 else f"{number} points"
+    return replace(sheet, title=title, problems=(replace(problem, title=title, parts=parts),))
 
 
 def read_points(text: str) -> dict[str, Fraction]:
