@@ -101,6 +101,21 @@ def test_nbgraders_folders(tmp_path: Path) -> None:
     assert "not a notebook" in found["bob"]
 
 
+def test_one_of_several_assignments_that_nbgrader_collected(tmp_path: Path) -> None:
+    """As a shell writes submitted/*/hw1 and submitted/*/hw1/*.ipynb out."""
+    other = NOTEBOOK.replace("[3, 4, 7, 8]", "[0, 0, 0, 0]")
+    files = {
+        f"submitted/{who}/{hw}/{hw}.ipynb": other if hw == "hw2" else NOTEBOOK
+        for who in ("ada", "bob")
+        for hw in ("hw1", "hw2")
+    }
+    course = laid_out(tmp_path / "course", files)
+    for pattern in ("submitted/*/hw1", "submitted/*/hw1/*.ipynb"):
+        found = [verdicts(path) for path in sorted(course.glob(pattern))]
+        assert found == [{"ada": "right"}, {"bob": "right"}]
+    assert all("one file of answers" in said for said in verdicts(course).values())
+
+
 def test_otters_notebooks_and_zips(tmp_path: Path) -> None:
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w") as archive:

@@ -7,6 +7,7 @@ of answers a student. Nothing is unpacked to disk, nothing is run.
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from itertools import islice
@@ -53,6 +54,22 @@ def one_student(source: Answers | Mapping[str, Any] | str | Path) -> Answers:
 def read_answers(path: Path, sheet: Sheet | None = None) -> Iterator[Answers]:
     """Every student in a file, in a folder or zip of files, or in a link of the bench, one at a time. Moodle's
     responses need the sheet."""
+    whose = _of_nbgrader(path)
+    for answers in _read(path, sheet):
+        yield replace(answers, student=whose) if whose else answers
+
+
+def _of_nbgrader(path: Path) -> str:
+    """One assignment of one student, as nbgrader's folders have them, or the file in it: whose, by the folder.
+
+    >>> _of_nbgrader(Path("course/submitted/ada/hw1")), _of_nbgrader(Path("course/submitted/ada/hw1/hw1.ipynb"))
+    ('ada', 'ada')
+    """
+    folders = path.parts[:-1] if path.suffix.lower() in SUFFIXES else path.parts
+    return folders[-2] if folders[-3:-2] == ("submitted",) else ""
+
+
+def _read(path: Path, sheet: Sheet | None) -> Iterator[Answers]:
     if MARK in str(path):
         yield from_link(str(path))
         return
