@@ -36,9 +36,7 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
     if not who and None in names:
         raise HeadworkError(f"{path} has no column that says who is who; download the gradebook as CSV again")
     place = next((i for i, name in enumerate(header) if _same_column(name, column)), None)
-    handed_in = list(
-        {known_as(marks.listed.id if marks.listed else marks.student): marks for marks in students}.values()
-    )
+    handed_in, unread = _last_of_each(students)
     points = _by_name(handed_in)
     most = max((marks.max_score for marks in handed_in), default=Fraction(0))
     theirs = [_known(cells, who, names, points) for cells, _ in records[1:]]
@@ -56,9 +54,28 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
         else:
             yield _with(raw, between, place, None)
     used = {marks.student for marks in theirs if marks is not None}
-    if missing := [marks.student for marks in handed_in if marks.student not in used]:
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise HeadworkError(f"{path} has nobody called {shown}; everybody else's points were filled in")
+    missing = [marks.student for marks in handed_in if marks.student not in used]
+    left_out = [f"{path} has nobody called {_some(missing)}"] if missing else []
+    left_out += [f"nothing could be marked of {_some(unread)}"] if unread else []
+    if left_out:
+        raise HeadworkError("; ".join([*left_out, "everybody else's points were filled in"]))
+
+
+def _last_of_each(students: Iterable[Marks]) -> tuple[list[Marks], list[str]]:
+    """Everybody's last marks; and the names of those of whom nothing could be marked, which is worth no 0."""
+    last: dict[str, Marks] = {}
+    unread: dict[str, str] = {}
+    for marks in students:
+        key = known_as(marks.listed.id if marks.listed else marks.student)
+        if marks.note and not marks.score and all(a.verdict == "blank" for part in marks.parts for a in part.answers):
+            unread[key] = marks.student
+        else:
+            last[key] = marks
+    return list(last.values()), [name for key, name in unread.items() if key not in last]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _text(path: Path) -> str:
