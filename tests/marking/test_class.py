@@ -138,6 +138,16 @@ def test_a_name_that_two_have_is_nobodys(tmp_path: Path) -> None:
     )
 
 
+def test_a_namesake_who_handed_in_nothing_gets_nobodys_points(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("id,name\n7,Ada\n8,ada\n")
+    run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")
+    (tmp_path / "8.toml").write_text(answers_for(tmp_path / "class" / "8.toml", "8"))
+    (tmp_path / "book.csv").write_text("Student,SIS Login ID,Quiz\nAda,7,\nada,8,\n")
+    options = ("--gradebook", tmp_path / "book.csv", "--column", "Quiz")
+    filled = run("mark", tmp_path / "class", tmp_path / "8.toml", *options).output
+    assert filled == "Student,SIS Login ID,Quiz\nAda,7,\nada,8,1\n"
+
+
 def test_points_set_by_hand_are_never_for_two(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("id,name\n7,Ada\n8,ada\n")
     run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")
