@@ -1,5 +1,6 @@
-"""The zip, graded by QTI 1.2's own rules and by Canvas's: its importer keeps a number and a margin, compared as
-decimals. Canvas itself is on no package index."""
+"""The zip, graded by QTI 1.2's own rules and by Canvas's: its importers keep a number and a margin, that of classic
+quizzes off the upper end and compared as decimals, that of New Quizzes off the lower end in floats. Canvas itself is on
+no package index, and what is there of QTI 1.2 writes or converts it and grades nothing."""
 
 import csv
 import re
@@ -52,12 +53,20 @@ class Question:
         return score, said
 
     def by_canvas(self, response: str) -> bool:
-        (exact,), (upper,) = (
-            [Decimal(found.text or "") for condition in self.conditions for found in condition.iter(f"{Q}{name}")]
-            for name in ("varequal", "varlte")
-        )
+        exact, upper = self._told("varequal"), self._told("varlte")
         typed = number(response)
         return typed is not None and abs(typed - exact) <= upper - exact
+
+    def by_new_quizzes(self, response: str) -> bool:
+        """A margin of nothing would be an exact number there."""
+        exact, lower, upper = (float(self._told(name)) for name in ("varequal", "vargte", "varlte"))
+        assert lower < exact < upper
+        typed = number(response)
+        return typed is not None and abs(float(typed) - exact) <= exact - lower
+
+    def _told(self, name: str) -> Decimal:
+        (told,) = (found for condition in self.conditions for found in condition.iter(f"{Q}{name}"))
+        return Decimal(told.text or "")
 
 
 def holding(test: ElementTree.Element, response: str) -> bool:
@@ -112,7 +121,7 @@ def graded(questions: list[Question], responses: dict[str, str]) -> tuple[float,
     for question in questions:
         response = responses[question.text.split()[0]]
         share, told = question.by_qti(response)
-        assert share == question.by_canvas(response)
+        assert share == question.by_canvas(response) == question.by_new_quizzes(response)
         total += share * question.points
         said += [told] if told else []
     return total, said

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headwork.marking.answers import read_answers
+from headwork.marking.class_marker import ClassMarker, load_class
 from headwork.marking.graders import export
 from headwork.sheets.sheet import Sheet
 from tests.graders.students import filled_in, five, marks_of, parts_of
@@ -75,3 +78,18 @@ def test_nothing_of_a_students_is_run_and_a_mistake_is_named(results: dict[str, 
 
 def test_everybody_has_a_sheet_of_their_own(results: dict[str, Any]) -> None:
     assert score(results["stranger"]) < 3.5
+
+
+def test_the_notebooks_come_back(class_folder: Path, sheets: dict[str, Sheet], tmp_path: Path) -> None:
+    """Collected in a folder or a zip, they are marked on everybody's own sheet once more."""
+    package = export(class_folder, "otter", tmp_path / "package")
+    with zipfile.ZipFile(tmp_path / "collected.zip", "w") as archive:
+        for name, sheet in sheets.items():
+            blank = (package / "notebooks" / f"{name}.ipynb").read_text("utf-8")
+            archive.writestr(f"hw1/{name}.ipynb", filled_in(blank, five(sheet)[name]))
+    marker = ClassMarker(load_class(class_folder))
+    with zipfile.ZipFile(tmp_path / "collected.zip") as archive:
+        archive.extractall(tmp_path / "folder")
+    for collected in (tmp_path / "collected.zip", tmp_path / "folder" / "hw1"):
+        found = {answers.student: marker.mark(answers).score for answers in read_answers(collected)}
+        assert found == {name: marks_of(sheet, five(sheet)[name]).score for name, sheet in sheets.items()}

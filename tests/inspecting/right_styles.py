@@ -159,9 +159,89 @@ def matrices_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=1) @ v
 
 
+def packed_as_pytorch_has_it(
+    x: Tensor,
+    in_proj_weight: Tensor,
+    in_proj_bias: Tensor,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor,
+    num_heads: int,
+) -> Tensor:
+    q, k, v = F.linear(x, in_proj_weight, in_proj_bias).chunk(3, dim=-1)
+    q, k, v = (each.unflatten(-1, (num_heads, -1)).transpose(1, 2) for each in (q, k, v))
+    joined = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    return F.linear(joined, out_proj_weight, out_proj_bias)
+
+
+class _Dense:
+    """A kernel and a bias."""
+
+    def __init__(self, units: int, generator: np.random.Generator) -> None:
+        self.kernel, self.bias = generator.normal(size=(units, units)) / units**0.5, generator.normal(size=units)
+
+    def __call__(self, x: Any) -> Any:
+        return x @ self.kernel + self.bias
+
+
+class KernelsAndBiases:
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        generator = np.random.default_rng(1)
+        self.num_heads = num_heads
+        self.wq, self.wk, self.wv, self.dense = (_Dense(d_model, generator) for _ in range(4))
+
+    def call(self, query: Any, value: Any, key: Any) -> Any:
+        q, k, v = (
+            each.reshape(*each.shape[:2], self.num_heads, -1).swapaxes(1, 2)
+            for each in (self.wq(query), self.wk(key), self.wv(value))
+        )
+        powers = np.exp(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5)
+        joined = (powers / powers.sum(-1, keepdims=True) @ v).swapaxes(1, 2)
+        return self.dense(joined.reshape(query.shape))
+
+
+def filled_up(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+    """True hides a key from everybody."""
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    if key_padding_mask is not None:
+        scores = scores.masked_fill(key_padding_mask[:, None, None, :], float("-inf"))
+    return scores.softmax(-1) @ value
+
+
+class MasksOfBothKinds(nn.Module):
+    """One for every token and one for the keys, beside an order that is built in where it is asked for."""
+
+    causal = False
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def hidden(self, scores: Tensor, pad_mask: Tensor) -> Tensor:
+        return scores.masked_fill(pad_mask[:, None, None, :] == 0, float("-inf"))
+
+    def forward(self, x: Tensor, attn_mask: Tensor | None = None, pad_mask: Tensor | None = None) -> Tensor:
+        q, k, v = (w(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for w in (self.q, self.k, self.v))
+        scores = q @ k.mT / math.sqrt(q.size(-1))
+        if self.causal:
+            later = torch.ones(x.size(1), x.size(1), dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, float("-inf"))
+        if attn_mask is not None:
+            scores = scores.masked_fill(attn_mask, float("-inf"))
+        if pad_mask is not None:
+            scores = self.hidden(scores, pad_mask)
+        out: Tensor = self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return out
+
+
+class FilledUpAndCausal(MasksOfBothKinds):
+    causal = True
+
+
 AGREE = (
     *("LazyLinears", "WidthOfAHead", "TableOfLinears", "FewerKeysFromArguments", "by_name_alone", "by_logarithms"),
     *("by_batches_of_matrices", "an_instance", "one_head_after_the_other"),
     *("HeadsOfAnyWidth", "KeysBeforeQueries", "EveryHeadThColumn"),
+    *("packed_as_pytorch_has_it", "KernelsAndBiases", "filled_up", "MasksOfBothKinds", "FilledUpAndCausal"),
 )
 UNDECIDED = ("dropout_that_never_stops", "matrices_alone")

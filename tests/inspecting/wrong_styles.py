@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.inspecting.right_styles import LazyLinears, TableOfLinears, WidthOfAHead
+from tests.inspecting.right_styles import LazyLinears, MasksOfBothKinds, TableOfLinears, WidthOfAHead
 
 
 class LazyAndUntransposed(LazyLinears):
@@ -76,7 +76,27 @@ def root_of_all_heads(x: Any, W_q: Any, W_k: Any, W_v: Any, W_o: Any, h: int) ->
     return np.concatenate(heads, -1) @ W_o
 
 
+class FilledUpWithAlmostNothing(MasksOfBothKinds):
+    def hidden(self, scores: Tensor, pad_mask: Tensor) -> Tensor:
+        return scores.masked_fill(pad_mask[:, None, None, :] == 0, 1e-9)
+
+
+class FilledUpAndForgotten(MasksOfBothKinds):
+    def hidden(self, scores: Tensor, pad_mask: Tensor) -> Tensor:
+        return scores
+
+
+def filled_up_too_late(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+    weights = torch.softmax(query @ key.transpose(-2, -1) / math.sqrt(query.size(-1)), -1)
+    if key_padding_mask is not None:
+        weights = weights.masked_fill(key_padding_mask[:, None, None, :], 0.0)
+    return weights @ value
+
+
 WRONG = {
+    "FilledUpWithAlmostNothing": "mask-too-weak",
+    "FilledUpAndForgotten": "forgot-mask",
+    "filled_up_too_late": "mask-after-softmax",
     "LazyAndUntransposed": "merged-untransposed",
     "RootOfTheWidth": "scaled-by-sqrt-d_model",
     "LeftWithoutTheLast": "forgot-output-projection",

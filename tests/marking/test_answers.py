@@ -198,6 +198,15 @@ def test_a_csv_that_cannot_be_read(tmp_path: Path, content: str | bytes, message
         list(read_answers(written(tmp_path / "class.csv", content)))
 
 
+def test_a_csv_of_ours_is_never_taken_for_moodles(tmp_path: Path) -> None:
+    """Whose everybody would be blank: Student is student, and answers without one are asked back."""
+    rows = ',1.a.joined,2.a.Q_1\nAda,"1 2 5 6; 3 4 7 8",\n'
+    (ada,) = read_answers(written(tmp_path / "class.csv", f"Student{rows}"), load("two-heads"))
+    assert mark("two-heads", ada).score == 1
+    with pytest.raises(HeadworkError, match="needs a first line with 'student'"):
+        list(read_answers(written(tmp_path / "class.csv", f"who{rows}"), load("two-heads")))
+
+
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "  =1", "|cmd", "\r=1"])
 def test_a_csv_of_ours_injects_no_formula(name: str) -> None:
     lines = "".join(class_csv([mark("two-heads", {"student": name})]))

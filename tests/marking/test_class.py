@@ -101,6 +101,15 @@ def test_nobody_finds_another_students_name_on_a_page(folder: Path, tmp_path: Pa
     assert filled == "Name,Total\nCy,2\nAda L.,\nbob,2\n"
 
 
+def test_who_hands_in_again_under_another_name_has_the_last_points(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "1.toml").write_text('student = "Ada L."\n')
+    (tmp_path / "2.toml").write_text(answers_for(folder / "ada.toml", "ada"))
+    (tmp_path / "book.csv").write_text("Name,Total\nAda L.,\n")
+    options = ("--gradebook", tmp_path / "book.csv", "--column", "Total")
+    filled = run("mark", folder, tmp_path / "1.toml", tmp_path / "2.toml", *options).output
+    assert filled == "Name,Total\nAda L.,2\n"
+
+
 def test_the_empty_answers_of_a_class_are_for_everybody(folder: Path) -> None:
     template = run("mark", folder, "--template").output
     assert template.startswith("# Answers to: 2 heads, 3 tokens\n")
@@ -127,6 +136,41 @@ def test_a_name_that_two_have_is_nobodys(tmp_path: Path) -> None:
     assert (
         run("mark", tmp_path / "class", tmp_path / "ada.toml", "--format", "csv").output.splitlines()[1][:4] == "8,1,"
     )
+
+
+def test_a_namesake_who_handed_in_nothing_gets_nobodys_points(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("id,name\n7,Ada\n8,ada\n")
+    run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")
+    (tmp_path / "8.toml").write_text(answers_for(tmp_path / "class" / "8.toml", "8"))
+    (tmp_path / "book.csv").write_text("Student,SIS Login ID,Quiz\nAda,7,\nada,8,\n")
+    options = ("--gradebook", tmp_path / "book.csv", "--column", "Quiz")
+    filled = run("mark", tmp_path / "class", tmp_path / "8.toml", *options).output
+    assert filled == "Student,SIS Login ID,Quiz\nAda,7,\nada,8,1\n"
+
+
+def test_points_set_by_hand_are_never_for_two(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("id,name\n7,Ada\n8,ada\n")
+    run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")
+    for name in ("7", "8"):
+        (tmp_path / f"{name}.toml").write_text(answers_for(tmp_path / "class" / f"{name}.toml", name))
+    by_hand = tmp_path / "class" / "overrides.csv"
+    by_hand.write_text("student,part,score\nAda,a,0\n")
+    with pytest.raises(HeadworkError, match=r"line 2: there are Ada \(7\) and ada \(8\); set points under an id"):
+        run("mark", tmp_path / "class", tmp_path / "7.toml")
+    by_hand.write_text("student,part,score\n8,a,0\n")
+    table = run("mark", tmp_path / "class", tmp_path / "7.toml", tmp_path / "8.toml", "--format", "csv").output
+    assert [line.split(",")[1] for line in table.splitlines()[1:]] == ["1", "0"]
+
+
+@pytest.mark.parametrize(("listed", "called"), [("=SUM(A1)", "=SUM(A1)"), ("Renée D’Arc", "Rene\u0301e D'Arc")])
+def test_a_name_is_found_as_other_programs_write_it(tmp_path: Path, listed: str, called: str) -> None:
+    """Tables keep names from being formulas; file systems take letters and accents apart."""
+    (tmp_path / "list.csv").write_text(f"id,name\n7,{listed}\n", "utf-8")
+    run("new", "--roster", tmp_path / "list.csv", "--tokens", 2, "--output", tmp_path / "class")
+    answers = answers_for(tmp_path / "class" / "7.toml", called)
+    (tmp_path / "answers.toml").write_text(answers, "utf-8")
+    table = run("mark", tmp_path / "class", tmp_path / "answers.toml", "--format", "csv").output
+    assert table.splitlines()[1].split(",")[1] == "1"
 
 
 @pytest.mark.parametrize(

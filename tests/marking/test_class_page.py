@@ -44,6 +44,13 @@ def test_difficulty_discrimination_and_spread() -> None:
     assert tally.bins == [1, 0, 0, 1, 0, 0, 1, 0, 1, 0]
 
 
+def test_who_hands_in_twice_is_told() -> None:
+    once = joined("Bob", "1 2 5 6; 3 4 7 8")
+    text = page(joined("Ada", "1 2 5 6; 3 4 7 8"), once, joined("Ada", "0 0 0 0; 0 0 0 0"))
+    assert "Handed in more than once: Ada." in " ".join(text.split())
+    assert "more than once" not in page(once)
+
+
 def test_a_part_that_is_the_same_for_everybody_tells_nothing() -> None:
     tally = Tally()
     for i in range(3):

@@ -80,6 +80,25 @@ def test_two_who_are_called_the_same_do_not_share_points(tmp_path: Path) -> None
     )
 
 
+def test_what_could_not_be_marked_is_no_nought(tmp_path: Path) -> None:
+    """The one who handed in something readable before has the points of that; a blank sheet is worth 0."""
+    files = {
+        "ada": 'student = "ada"\n["1.a"]\njoined = "1 2 5 6; 3 4 7 8"\n',
+        "ada-2": 'student = "ada"\n[z]\nx = "1"\n',
+    }
+    files |= {"Bob Byte": "[[", "Test Student": ""}
+    for name, text in files.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    (tmp_path / "book.csv").write_text(CANVAS)
+    answers = [str(tmp_path / f"{name}.toml") for name in files]
+    out = tmp_path / "filled.csv"
+    arguments = ["--gradebook", str(tmp_path / "book.csv"), "--column", "Quiz 1", "--output", str(out)]
+    said = CliRunner().invoke(app, ["mark", "two-heads", *answers, *arguments]).exception
+    assert str(said) == "nothing could be marked of Bob Byte; everybody else's points were filled in"
+    expected = CANVAS.replace('Monday",7,', 'Monday",1,').replace("x,,,", "x,,0,")
+    assert "".join(out.read_text("utf-8").split()) == "".join(expected.split())
+
+
 @pytest.mark.parametrize(
     ("book", "options", "answers", "message"),
     [

@@ -101,6 +101,21 @@ def test_nbgraders_folders(tmp_path: Path) -> None:
     assert "not a notebook" in found["bob"]
 
 
+def test_one_of_several_assignments_that_nbgrader_collected(tmp_path: Path) -> None:
+    """As a shell writes submitted/*/hw1 and submitted/*/hw1/*.ipynb out."""
+    other = NOTEBOOK.replace("[3, 4, 7, 8]", "[0, 0, 0, 0]")
+    files = {
+        f"submitted/{who}/{hw}/{hw}.ipynb": other if hw == "hw2" else NOTEBOOK
+        for who in ("ada", "bob")
+        for hw in ("hw1", "hw2")
+    }
+    course = laid_out(tmp_path / "course", files)
+    for pattern in ("submitted/*/hw1", "submitted/*/hw1/*.ipynb"):
+        found = [verdicts(path) for path in sorted(course.glob(pattern))]
+        assert found == [{"ada": "right"}, {"bob": "right"}]
+    assert all("one file of answers" in said for said in verdicts(course).values())
+
+
 def test_otters_notebooks_and_zips(tmp_path: Path) -> None:
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w") as archive:
@@ -118,6 +133,33 @@ def test_a_file_that_lies_alone_says_whose_it_is(tmp_path: Path) -> None:
     named = f'student = "Ada L."\n{answer}'
     files: dict[str, str | bytes] = {"answers (3).toml": named, "bob.toml": answer, "cy/answers.toml": named}
     assert verdicts(packed(tmp_path / "all.zip", files)) == {"Ada L.": "right", "bob": "right", "cy": "right"}
+
+
+def test_a_folder_around_everybodys_is_nobodys(tmp_path: Path) -> None:
+    for files in (
+        {"hw 1/ada.toml": GOOD, "hw 1/bob.toml": WRONG},
+        {"hw 1/ada/a.toml": GOOD, "hw 1/bob/b.toml": WRONG, "hw 1/read me.txt": "x"},
+    ):
+        assert verdicts(packed(tmp_path / "all.zip", dict(files))) == {"ada": "right", "bob": "wrong"}
+    assert verdicts(packed(tmp_path / "all.zip", {"ada/a.toml": GOOD, "ada/x.txt": ""})) == {"ada": "right"}
+    alone = {"submission_metadata.yml": METADATA, "submission_11/a.toml": GOOD, "submission_11/b.toml": GOOD}
+    assert list(verdicts(packed(tmp_path / "all.zip", dict(alone)))) == ["ada@example.org"]
+
+
+def test_files_that_moodle_and_canvas_collected(tmp_path: Path) -> None:
+    """Moodle: a folder with name and number; Canvas: a file with the gradebook's ID in its name."""
+    moodle = {
+        "Ada Lovelace_4711_assignsubmission_file_/answers.toml": GOOD,
+        "Renée O'Neil_4712_assignsubmission_file/answers.toml": WRONG,
+    }
+    canvas = {
+        "lovelaceada_4711_98123_answers.toml": GOOD,
+        "oneilrenee_LATE_4712_98124_answers-2.toml": WRONG,
+        "zoe_4713_98125_answers.toml": f'student = "Zoe"\n{GOOD}',
+    }
+    assert verdicts(packed(tmp_path / "moodle.zip", dict(moodle))) == {"Ada Lovelace": "right", "Renée O'Neil": "wrong"}
+    wanted = {"4711": "right", "4712": "wrong", "Zoe": "right"}
+    assert verdicts(packed(tmp_path / "submissions.zip", dict(canvas))) == wanted
 
 
 def test_a_pack_that_swells_is_not_swallowed(tmp_path: Path) -> None:

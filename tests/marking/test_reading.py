@@ -142,6 +142,24 @@ def test_a_number_may_be_written_by_hand() -> None:
         read_number("1 3")
 
 
+@pytest.mark.parametrize(
+    "hidden", ["-Inf", "-np.inf", "-math.inf", "-torch.inf", "float('-inf')", "-Infinity", "-oo", "-∞", "−∞"]
+)
+def test_what_is_hidden_as_programs_have_it(hidden: str) -> None:
+    for text in (
+        f"[[0.88, {hidden}], [0.73, 0.27]]",
+        f"0.88 {hidden}; 0.73 0.27",
+        [["0.88", hidden], ["0.73", "0.27"]],
+    ):
+        assert numbers(text)[0][1].near == float("-inf")
+
+
+@pytest.mark.parametrize("text", ["inf", "np.inf", "-info", "-a.b.inf", "float('inf')", "-inf.0"])
+def test_what_is_not_hidden(text: str) -> None:
+    with pytest.raises(NumberError):
+        read_number(text)
+
+
 def test_latex_keeps_its_fractions_and_roots() -> None:
     rows = numbers(r"\begin{bmatrix} -\tfrac{\sqrt{2}}{2} & 2 \sqrt{3} \\ \frac12 & -\infty \end{bmatrix}")
     assert [round(x.near, 4) for row in rows for x in row] == [-0.7071, 3.4641, 0.5, float("-inf")]

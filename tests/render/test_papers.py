@@ -144,7 +144,7 @@ part = [{ label = "a", text = "Find M.", find = ["scores"] }, { label = "b", fin
 def test_a_question_paper_has_room_for_a_name_and_says_points_and_places() -> None:
     paper = blank(solve(parse_sheet(PAPER, "two.toml")))
     text = rendered(paper, ".txt")
-    assert re.search(r"Name _+  Date _+  Points _+ of 5/2", text)
+    assert re.search(r"Name _+  Date _+  Points _+ of 2\.5", text)
     assert "Round to 3 decimal places." in text
     assert "(a) Find M. (1 point)" in text
     assert "(b) (3/2 points)" in text

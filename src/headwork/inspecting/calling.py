@@ -2,6 +2,7 @@
 which layout. Every way is a `Caller`, which takes a case in our own terms and gives back an array in our own order."""
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 from headwork.errors import HeadworkError
 from headwork.inspecting.building import HEADS, WIDTHS, WIDTHS_OF_A_HEAD, is_layer, parameters_of
 from headwork.inspecting.layouts import LAYOUTS, LAYOUTS_OF_X, AxisOrder, CaseSizes, brought_back
-from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, MaskForm
+from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, OF_KEYS, MaskForm
 from headwork.inspecting.projections import LayerProjections, projections, role_of
 from headwork.readings.values import Array
 
@@ -245,7 +246,7 @@ def _function_roles(parameters: Parameters | None) -> tuple[str, tuple[tuple[str
     roles: list[tuple[str, str]] = []
     if names and names[0].lower() in FIRST:
         kind = "projections"
-        given = {n: f"{'b' if n.lower().startswith('b') else 'W'}_{role}" for n in names if (role := role_of(n))}
+        given = {n: f"{'b' if re.search('^b|bias', n.lower()) else 'W'}_{role}" for n in names if (role := role_of(n))}
         needed = [n for n in names[1:] if parameters[n].default is inspect.Parameter.empty]
         if not set(needed) <= given.keys():
             given = dict(zip(names[1:], ("W_Q", "W_K", "W_V", "W_O"), strict=False))
@@ -289,7 +290,7 @@ def _option(name: str) -> str:
         return "d_model"
     if name in OFF or name == "scale":
         return name
-    return "mask" if name in MASKS else "causal" if name in CAUSAL else ""
+    return "mask" if name in (*MASKS, *OF_KEYS) else "causal" if name in CAUSAL else ""
 
 
 def _options(name: str, needed: bool) -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ def large_scores(trial: Trial, masked: Trial | None) -> Outcome:
 
 def nothing_to_read(trial: Trial, masked: Trial | None) -> Outcome:
     """A token that may read no key: we say zeros; others say NaN, or the mean of all values."""
-    if masked is None or masked.caller.mask.form == FLAG:
+    if masked is None or masked.caller.mask.form == FLAG or masked.caller.mask.axes == 1:
         return None
     case = dict(masked.case)
     case["mask"] = case["mask"].copy()

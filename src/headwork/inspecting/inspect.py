@@ -144,11 +144,17 @@ def _example(said: Mapping[str, Any]) -> str:
     if not bare:
         table["heads"] = int(said["heads"])
     if "mask" in case or said.get("causal"):
-        table["mask"] = "causal"
+        table["mask"] = _mask_of(case.get("mask"), bool(said.get("causal")))
     problem = read_problem(table, "The smallest input that shows it")
     by_hand = shown_text(solve(Sheet(problem.title, (problem,))))
     rows = "\n".join("      " + "  ".join(_number(x) for x in row) for row in said["returned"])
     return f"{by_hand}\nThe code returned\n\n{rows}"
+
+
+def _mask_of(seen: Any, causal: bool) -> Any:
+    """As a sheet has it."""
+    rows = [[bool(x) and (j <= i or not causal) for j, x in enumerate(row)] for i, row in enumerate(seen or ())]
+    return rows if any(x != (j <= i) for i, row in enumerate(rows) for j, x in enumerate(row)) else "causal"
 
 
 def _number(x: Any) -> str:

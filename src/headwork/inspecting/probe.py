@@ -35,8 +35,9 @@ def probe(load: Callable[[], Any], emit: Emit) -> None:
     if best is None:
         emit({"verdict": "uncallable", "why": refused or "no way of calling it is known"})
         return
-    masked = best.with_mask() if best.verdict == "agrees" else None
-    final = masked if masked is not None and masked.verdict != "agrees" else best
+    masks = best.with_masks() if best.verdict == "agrees" else []
+    final = next((trial for trial in masks if trial.verdict != "agrees"), best)
+    masked = masks[0] if masks else None
     if final.verdict == "disagrees":
         emit({"stage": "looking for two mistakes"})
         final.look_for_two()
@@ -47,7 +48,7 @@ def probe(load: Callable[[], Any], emit: Emit) -> None:
             "why": doubt,
             "tags": final.tags,
             "convention": best.caller.text,
-            "mask": masked.caller.mask.form if masked is not None else "",
+            "mask": ", ".join(dict.fromkeys(trial.caller.mask.form for trial in masks)),
             "causal": best.causal,
             "notes": best.notes(),
         }

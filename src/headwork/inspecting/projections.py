@@ -110,7 +110,7 @@ def _roles(parameters: Sequence[Parameter]) -> dict[str, str]:
     left = [p for p in parameters if p.name not in roles]
     matrices = [p for p in left if p.array.ndim >= 2]
     if "O" not in roles.values() and len(matrices) == 1:
-        beside = re.sub("weight$", "bias", matrices[0].name)
+        beside = re.sub("(?:weight|kernel)$", "bias", matrices[0].name)
         roles |= {p.name: "O" for p in left if p.name in (matrices[0].name, beside)}
     return roles
 

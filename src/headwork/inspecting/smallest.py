@@ -23,7 +23,7 @@ def smallest(trial: Trial, target: Any, emit: Emit) -> None:
                 caller = _whole_numbers(trial.caller, target, sizes, seed)
                 case = caller.draw(sizes, np.random.default_rng(seed), whole=True)
                 if trial.masked:
-                    case["mask"] = np.tril(np.ones((sizes.tokens, sizes.tokens)))
+                    case["mask"] = caller.mask.seen(sizes.tokens, sizes.tokens)
                 heads = 1 if caller.kind == "qkv" else sizes.heads
                 answer = caller(dict(case), heads)
                 last, handed = graph_of(case, heads, trial.causal)

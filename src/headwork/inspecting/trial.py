@@ -1,5 +1,6 @@
 """A trial: one way of calling somebody's attention, held against the formula and the catalogue."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,8 @@ from headwork.build import Sizes, build
 from headwork.graph import Step
 from headwork.inspecting.arrays import PREDICTED
 from headwork.inspecting.calling import Caller, Case
-from headwork.inspecting.layouts import CaseSizes
-from headwork.inspecting.masking import mask_forms, upside_down
+from headwork.inspecting.layouts import LAYOUTS, AxisOrder, CaseSizes
+from headwork.inspecting.masking import OF_KEYS, mask_forms, upside_down
 from headwork.mistakes.diagnose import Variants
 from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
@@ -29,7 +30,7 @@ class Trial:
         self.heads, self.sizes = (1, sizes) if caller.kind == "qkv" else (heads, replace(sizes, heads=heads))
         self.case = caller.draw(self.sizes, np.random.default_rng(1))
         if masked:
-            self.case["mask"] = np.tril(np.ones((self.sizes.tokens, self.sizes.keys)))
+            self.case["mask"] = caller.mask.seen(self.sizes.tokens, self.sizes.keys)
         self.joined = False  # whether a layer without W_O agrees as far as the joined heads
         self.answer = caller(dict(self.case), self.heads)
         self.verdict, self.tags, self.causal = self._judge()
@@ -39,11 +40,11 @@ class Trial:
         return RANKS.index(self.verdict)
 
     def fits(self) -> list[Fit]:
-        """The formula for every reading of the case, without and with a causal mask built in, where none was handed
-        over."""
+        """The formula for every reading of the case, without and with a causal mask built in, where none for every
+        token was handed over."""
         found = []
         for case in self.caller.readings(self.case):
-            for causal in (False,) if self.masked else (False, True):
+            for causal in (False,) if self.masked and self.caller.mask.axes > 1 else (False, True):
                 last, handed = graph_of(case, self.heads, causal)
                 if last is not None:
                     found.append((last, handed, case, causal))
@@ -90,24 +91,35 @@ class Trial:
         answer = self.caller(case, self.heads)
         return answer.shape != self.answer.shape or not same(answer[..., 0, :], self.answer[..., 0, :])
 
-    def with_mask(self) -> "Trial | None":
-        """The same function with a mask: in the first form in which it agrees, else in the first that has a name."""
+    def with_masks(self) -> "list[Trial]":
+        """The same function with a mask for every token, and with one for the keys alone, where it takes such."""
+        names = self.caller.masks
+        kinds = ([n for n in names if n not in OF_KEYS], [n for n in names if n in OF_KEYS])
+        return [trial for kind in kinds if (trial := self._with_mask(kind)) is not None]
+
+    def _with_mask(self, names: Sequence[str]) -> "Trial | None":
+        """In the first form in which it agrees, else in the first that has a name."""
         layer, best = self.caller.kind == "layer", None
-        for name in self.caller.masks:
-            for form in mask_forms(name, layer):
-                try:
-                    sizes = replace(self.sizes, keys=self.sizes.tokens)
-                    trial = Trial(replace(self.caller, mask=form), self.heads, sizes, masked=True)
-                except Exception:  # a form of mask that it does not take
-                    continue
-                if trial.verdict == "agrees" and upside_down(form, layer):
-                    trial.verdict, trial.tags = "mistake", ["mask-inverted"]
-                    return trial
-                if trial.verdict == "agrees":
-                    return trial
-                if best is None or trial.rank > best.rank:
-                    best = trial
+        sizes = replace(self.sizes, keys=self.sizes.tokens)
+        forms = [(form, layout) for name in names for form in mask_forms(name, layer) for layout in self._layouts(name)]
+        for form, layout in forms:
+            try:
+                trial = Trial(replace(self.caller, mask=form, layout=layout), self.heads, sizes, masked=True)
+            except Exception:  # a form of mask that it does not take
+                continue
+            if trial.verdict == "agrees" and upside_down(form, layer):
+                trial.verdict, trial.tags = "mistake", ["mask-inverted"]
+                return trial
+            if trial.verdict == "agrees":
+                return trial
+            if best is None or trial.rank > best.rank:
+                best = trial
         return best
+
+    def _layouts(self, name: str) -> Sequence[AxisOrder]:
+        """Which keys are there to fill up differs from item to item: such a mask is for batches."""
+        own = self.caller.layout
+        return (own, *(x for x in LAYOUTS if x.leading)) if name in OF_KEYS and not own.leading else (own,)
 
     def notes(self) -> list[str]:
         notes = ["A causal mask is built in."] if self.causal else []
@@ -135,7 +147,8 @@ def graph_of(case: Case, heads: int, causal: bool = False) -> tuple[Step | None,
     if last is None:
         return None, {}
     if mask:
-        seen = case["mask"].astype(bool) if "mask" in case else np.tril(np.ones((tokens, keys), bool))
+        every = np.ones((tokens, keys), bool)
+        seen = case.get("mask", every).astype(bool) & (np.tril(every) if causal else every)
         roles["mask"] = np.where(seen, 0.0, -np.inf)
     by_role = Variant(last, PREDICTED).by_key
     return last, {by_role[role, None]: array for role, array in roles.items()}

@@ -7,6 +7,7 @@ of answers a student. Nothing is unpacked to disk, nothing is run.
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from itertools import islice
@@ -25,6 +26,11 @@ MOST_FILES = 100_000
 LARGEST_ZIP = 50_000_000  # of one student
 METADATA = "submission_metadata.yml"  # Gradescope's: which folder is whose
 _COLLECTED = re.compile(r"submitted|.*_export")  # folders that stand around everybody's
+# Whose a folder of Moodle's or a file of Canvas's is: the name, or the number that gradebooks have as ID.
+_DOWNLOADED = (
+    re.compile(r"(.+)_\d+_assignsubmission_[a-z]+_?"),
+    re.compile(r"[^\W_]+(?:_LATE)?_(\d+)_\d+_.+", re.DOTALL),
+)
 # A folder, and below it the list of those who handed it in: lines that are indented more than the key after them.
 _SUBMITTERS = re.compile(r"^(\S+):\n  :submitters:\n((?:  - .*\n|    .*\n)*)", re.MULTILINE)
 
@@ -48,6 +54,22 @@ def one_student(source: Answers | Mapping[str, Any] | str | Path) -> Answers:
 def read_answers(path: Path, sheet: Sheet | None = None) -> Iterator[Answers]:
     """Every student in a file, in a folder or zip of files, or in a link of the bench, one at a time. Moodle's
     responses need the sheet."""
+    whose = _of_nbgrader(path)
+    for answers in _read(path, sheet):
+        yield replace(answers, student=whose) if whose else answers
+
+
+def _of_nbgrader(path: Path) -> str:
+    """One assignment of one student, as nbgrader's folders have them, or the file in it: whose, by the folder.
+
+    >>> _of_nbgrader(Path("course/submitted/ada/hw1")), _of_nbgrader(Path("course/submitted/ada/hw1/hw1.ipynb"))
+    ('ada', 'ada')
+    """
+    folders = path.parts[:-1] if path.suffix.lower() in SUFFIXES else path.parts
+    return folders[-2] if folders[-3:-2] == ("submitted",) else ""
+
+
+def _read(path: Path, sheet: Sheet | None) -> Iterator[Answers]:
     if MARK in str(path):
         yield from_link(str(path))
         return
@@ -116,7 +138,8 @@ def ignored(parts: tuple[str, ...]) -> bool:
     return any(part.startswith(("__MACOSX", ".")) for part in parts)
 
 
-def _students(files: Files, path: Path) -> Iterator[Answers]:
+def _students(collected: Files, path: Path) -> Iterator[Answers]:
+    files = _without_one_around(collected)
     told = files.get(PurePosixPath(METADATA))
     names = _submitters(told().decode("utf-8", "replace")) if told else {}
     theirs: dict[str, Files] = {}
@@ -127,8 +150,26 @@ def _students(files: Files, path: Path) -> Iterator[Answers]:
         raise HeadworkError(f"{path} holds no file of answers ({', '.join(READERS)}); give what the class handed in")
     for student, own in theirs.items():
         answers = _one(own)
-        for called in names.get(student) or [answers.student if _alone(own) else student]:
+        for called in names.get(student) or [_whose(answers.student if _alone(own) else student)]:
             yield Answers(called[:100], answers.parts, answers.unreadable)
+
+
+def _without_one_around(files: Files) -> Files:
+    """A folder around everybody's is nobody's: zipping a folder makes one."""
+    answers = [name.parts for name in files if name.suffix.lower() in (*READERS, ".zip")]
+    around = {parts[0] for parts in answers}
+    if len(around) > 1 or len({parts[1:2] for parts in answers}) < 2 or PurePosixPath(METADATA) in files:
+        return files
+    return {PurePosixPath(*name.parts[1:]): read for name, read in files.items() if len(name.parts) > 1}
+
+
+def _whose(called: str) -> str:
+    """
+    >>> _whose("Ada Lovelace_4711_assignsubmission_file_"), _whose("lovelaceada_LATE_4711_98123_answers"), _whose("ada")
+    ('Ada Lovelace', '4711', 'ada')
+    """
+    found = next((match for pattern in _DOWNLOADED if (match := pattern.fullmatch(called))), None)
+    return called if found is None else found[1]
 
 
 def _alone(files: Files) -> bool:

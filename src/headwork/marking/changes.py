@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headwork.errors import HeadworkError
 from headwork.marking.marks import Marks, known_as
-from headwork.marking.spreadsheet import csv_rows, decimals
+from headwork.marking.spreadsheet import as_meant, csv_rows, decimals
 from headwork.render.blocks import Block, Paragraph, Table, Title
 
 Before = Mapping[str, Mapping[str, str]]  # student → column → points
@@ -16,7 +16,7 @@ def read_before(path: Path) -> Before:
     with csv_rows(path) as rows:
         if not {"student", "score"} <= set(rows.fieldnames or ()):
             raise HeadworkError(f"{path} is not what `headwork mark --format csv` writes; give that")
-        return {known_as(row["student"].removeprefix("'")): row for row in rows}
+        return {known_as(as_meant(row["student"])): row for row in rows}
 
 
 def changes_blocks(title: str, since: Path, students: Iterable[Marks]) -> Iterator[Block]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
@@ -15,7 +15,7 @@ from headwork.marking.mark import Marker
 from headwork.marking.marks import AnswerMark, Marks, Student, known_as, no_working
 from headwork.marking.one_file import Answers
 from headwork.marking.roster import ROSTER, read_roster
-from headwork.marking.spreadsheet import csv_rows
+from headwork.marking.spreadsheet import as_meant, csv_rows
 from headwork.numbers.parse import NumberError, parse_number
 from headwork.sheets.load import parse_sheet, sheet_text
 from headwork.working import Arithmetic
@@ -75,7 +75,18 @@ def load_class(source: str | Path, overrides: Path | None = None) -> ClassOf:
         raise HeadworkError(f"{path} has no sheet for '{missing[0]}', who is on its {ROSTER}; make the class again")
     if overrides is None and (path / OVERRIDES).is_file():
         overrides = path / OVERRIDES
-    return ClassOf(texts, students, {} if overrides is None else read_overrides(overrides))
+    by_hand = {} if overrides is None else read_overrides(overrides)
+    _refuse_namesakes(by_hand, students or ())
+    return ClassOf(texts, students, by_hand)
+
+
+def _refuse_namesakes(by_hand: Overrides, students: Collection[Student]) -> None:
+    """Points set by hand are for one student: a name that two have says too little."""
+    ids = {known_as(student.id) for student in students}
+    for name in by_hand.keys() - ids:
+        if len(alike := [student for student in students if known_as(student.name) == name]) > 1:
+            where = next(iter(by_hand[name].values())).line
+            raise HeadworkError(f"{where}: there are {' and '.join(map(str, alike[:3]))}; set points under an id")
 
 
 def read_overrides(path: Path) -> Overrides:
@@ -87,7 +98,7 @@ def read_overrides(path: Path) -> Overrides:
         for row in rows:
             where = f"{path.name}, line {rows.line_num}"
             one = Override(_score(row["score"], where), (row.get("reason") or "").strip()[:200], where)
-            found.setdefault(known_as(row["student"] or ""), {})[(row["part"] or "").strip()] = one
+            found.setdefault(known_as(as_meant(row["student"] or "")), {})[(row["part"] or "").strip()] = one
     return found
 
 

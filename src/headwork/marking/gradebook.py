@@ -7,7 +7,7 @@ knows. Students are found by what the platform calls them: login, number, e-mail
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -36,10 +36,9 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
     if not who and None in names:
         raise HeadworkError(f"{path} has no column that says who is who; download the gradebook as CSV again")
     place = next((i for i, name in enumerate(header) if _same_column(name, column)), None)
-    handed_in = list({known_as(marks.student): marks for marks in students}.values())
-    points = _by_name(handed_in)
+    handed_in, unread = _last_of_each(students)
     most = max((marks.max_score for marks in handed_in), default=Fraction(0))
-    theirs = [_known(cells, who, names, points) for cells, _ in records[1:]]
+    theirs = _whose(handed_in, [_called(cells, who, names) for cells, _ in records[1:]])
     for marks, lines in Counter(marks.student for marks in theirs if marks is not None).items():
         if lines > 1:
             raise HeadworkError(
@@ -54,9 +53,28 @@ def fill(path: Path, column: str, students: Iterable[Marks]) -> Iterator[str]:
         else:
             yield _with(raw, between, place, None)
     used = {marks.student for marks in theirs if marks is not None}
-    if missing := [marks.student for marks in handed_in if marks.student not in used]:
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise HeadworkError(f"{path} has nobody called {shown}; everybody else's points were filled in")
+    missing = [marks.student for marks in handed_in if marks.student not in used]
+    left_out = [f"{path} has nobody called {_some(missing)}"] if missing else []
+    left_out += [f"nothing could be marked of {_some(unread)}"] if unread else []
+    if left_out:
+        raise HeadworkError("; ".join([*left_out, "everybody else's points were filled in"]))
+
+
+def _last_of_each(students: Iterable[Marks]) -> tuple[list[Marks], list[str]]:
+    """Everybody's last marks; and the names of those of whom nothing could be marked, which is worth no 0."""
+    last: dict[str, Marks] = {}
+    unread: dict[str, str] = {}
+    for marks in students:
+        key = known_as(marks.listed.id if marks.listed else marks.student)
+        if marks.note and not marks.score and all(a.verdict == "blank" for part in marks.parts for a in part.answers):
+            unread[key] = marks.student
+        else:
+            last[key] = marks
+    return list(last.values()), [name for key, name in unread.items() if key not in last]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _text(path: Path) -> str:
@@ -93,14 +111,27 @@ def _by_name(students: Iterable[Marks]) -> dict[str, Marks]:
     return {name: own[0] for name, own in found.items() if len(own) == 1}
 
 
-def _known(cells: list[str], who: list[int], names: list[int | None], points: Mapping[str, Marks]) -> Marks | None:
-    """The student of a record, by whatever it calls them."""
+def _called(cells: list[str], who: list[int], names: list[int | None]) -> list[str]:
+    """Whatever a record calls its student."""
     called = [cells[i] for i in who if i < len(cells)]
     first, last = (cells[i] if i is not None and i < len(cells) else "" for i in names)
     called += [f"{first} {last}"] if first or last else []
     called += [" ".join(reversed(name.split(",", 1))) for name in called if name.count(",") == 1]  # Lovelace, Ada
     called += [name.partition("@")[0] for name in called if "@" in name]
-    return next((points[plain] for name in called if (plain := known_as(name)) in points and plain), None)
+    return [plain for name in called if (plain := known_as(name))]
+
+
+def _whose(handed_in: list[Marks], records: list[list[str]]) -> list[Marks | None]:
+    """The student of each record: by the class list's id, and by name where no other record has the id of whoever is
+    called so; the namesake may have handed in nothing."""
+    by_id = {known_as(marks.listed.id): marks for marks in handed_in if marks.listed}
+    found = [next((by_id[name] for name in called if name in by_id), None) for called in records]
+    told = {marks.student for marks in found if marks is not None}
+    points = {name: marks for name, marks in _by_name(handed_in).items() if marks.student not in told}
+    return [
+        known or next((points[name] for name in called if name in points), None)
+        for known, called in zip(found, records, strict=True)
+    ]
 
 
 def _same_column(name: str, column: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
+from unicodedata import normalize
 
 if TYPE_CHECKING:
     from headwork.working import Arithmetic
@@ -25,8 +26,12 @@ class Student:
 
 
 def known_as(student: str) -> str:
-    """A name as names are compared."""
-    return " ".join(student.split()).casefold()
+    """A name as names are compared, however its accents and its apostrophe are put together.
+
+    >>> known_as("Rene\u0301e  D’Angelo") == known_as("RENÉE D'ANGELO")
+    True
+    """
+    return normalize("NFKC", " ".join(student.replace("’", "'").split()).casefold())
 
 
 def no_working() -> None:

@@ -1,5 +1,6 @@
 """Marks as blocks of a page, so that every format sets them: a student's report, and a class's."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 
@@ -143,10 +144,10 @@ def _mistakes(tally: Tally) -> Iterator[Block]:
         yield Paragraph(("None was named.",))
         return
     rows = tuple(
-        ((tag,), (advice((tag,)),), _count(number), (_names(tally.names[tag], number),))
+        ((tag,), (advice((tag,)),), (_names(tally.names[tag], number),), _count(number))
         for tag, number in tally.tags.most_common()
     )
-    yield Table((("consistent with",), ("advice",), ("students",), ("who",)), rows, left=2)
+    yield Table((("consistent with",), ("advice",), ("who",), ("students",)), rows, left=3)
 
 
 def _names(names: list[str], number: int) -> str:
@@ -182,8 +183,12 @@ def _look_alikes(tally: Tally) -> Iterator[Block]:
 
 def _list(tally: Tally) -> Iterator[Block]:
     yield Heading("Students")
-    rows = tuple(((name,), (points(score),), (", ".join(tags),)) for name, score, tags in tally.listed)
-    yield Table((("student",), ("points",), ("consistent with",)), rows, left=1)
+    rows = tuple(((name,), (", ".join(tags),), (points(score),)) for name, score, tags in tally.listed)
+    yield Table((("student",), ("consistent with",), ("points",)), rows, left=2)
+    often = [name for name, times in Counter(name for name, *_ in tally.listed).items() if times > 1]
+    if often:
+        said = f"Handed in more than once: {_names(often, len(often))}. Each counts here, and the last in a gradebook."
+        yield Paragraph((said,))
     if tally.students > len(tally.listed):
         yield Paragraph((f"The first {len(tally.listed):,}; `--format csv` has everybody.",), "aside")
 

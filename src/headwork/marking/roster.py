@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headwork.errors import HeadworkError
 from headwork.marking.marks import Student
-from headwork.marking.spreadsheet import csv_rows, line
+from headwork.marking.spreadsheet import as_meant, csv_rows, line
 from headwork.mistakes.make import Plan, new_sheet
 from headwork.sheets.sheet import Sheet
 
@@ -29,7 +29,8 @@ def read_roster(path: Path) -> tuple[Student, ...]:
         for row in rows:
             if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
                 continue  # spreadsheets leave empty lines at the end
-            student = Student((row[column] or "").strip(), (row.get(by_name.get("name", "")) or "").strip()[:100])
+            name = (row.get(by_name.get("name", "")) or "").strip()
+            student = Student((row[column] or "").strip(), as_meant(name)[:100])
             where = f"{path}: line {rows.line_num}: '{student.id[:64]}'"
             if not _SAFE.fullmatch(student.id) or student.id.casefold() == Path(ROSTER).stem:
                 raise HeadworkError(f"{where} cannot name a sheet; an id has the letters a to z, digits and . _ @ -")

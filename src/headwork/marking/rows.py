@@ -25,6 +25,8 @@ MOST_COLUMNS = 10_000
 Place = tuple[str, str]  # part and name
 Row = Callable[[list[str], int], Answers]
 
+STUDENT = "student"  # whose row it is, in a CSV of ours
+_OURS = re.compile(r"[\w.]+\.[^\W\d]\w*(?:\[[\d,\s]+\])?")  # a column of it: 2.a.Q_1, a.Q_1[2,1]
 _CANVAS = re.compile(r"\d+: (\S+)\.([^\s.]+)")
 _MOODLE = re.compile(r"(?:^|;\s)[^\d;:]{1,40}?(\d{1,5})\s?:\s?")
 _SHEET = re.compile(r".{0,200}, sheet (\S{1,100})$", re.MULTILINE)  # as our cloze questions begin
@@ -69,23 +71,24 @@ def _reader(header: list[str], path: Path, sheet: Sheet | None) -> Row:
     """Whose CSV it is, told by its first line."""
     if len(header) > MOST_COLUMNS:
         raise HeadworkError(f"{path} has {len(header):,} columns; at most {MOST_COLUMNS:,}")
-    if "student" in header:
-        return _by_columns(header.index("student"), _columns(header, path), len(header))
+    who = next((i for i, name in enumerate(header) if name.casefold() == STUDENT), None)
+    if who is not None:
+        return _by_columns(who, _columns(header, path, who), len(header))
     from_canvas = {i: (found[1], found[2]) for i, name in enumerate(header) if (found := _CANVAS.match(name))}
     if from_canvas:
         return _by_columns(0, from_canvas, len(header))
-    if sheet is None or len(header) < 3:
+    if sheet is None or len(header) < 3 or any(map(_OURS.fullmatch, header)):
         raise HeadworkError(f"{path} needs a first line with 'student' and columns such as a.Q_1")
     return _by_order(_boxes(sheet), path)
 
 
-def _columns(header: list[str], path: Path) -> dict[int, Place]:
+def _columns(header: list[str], path: Path, who: int) -> dict[int, Place]:
     """For every column but the student's its part and name."""
     columns = {}
     for i, name in enumerate(header):
         # The part is what stands before the last full stop, and may hold one itself: 2.a.Q_1
         part, _, own = name.rpartition(".")
-        if name != "student":
+        if i != who:
             if not (part and own):
                 raise HeadworkError(f"{path}: column '{name[:40]}' must be written part.name, such as a.Q_1")
             columns[i] = (part, own)

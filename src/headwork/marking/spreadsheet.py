@@ -11,6 +11,8 @@ from pathlib import Path
 from headwork.errors import HeadworkError
 from headwork.marking.marks import Marks
 
+_FORMULA = ("=", "+", "-", "@", "|", "%")  # what a spreadsheet takes for the beginning of one
+
 
 def separator(first: str) -> str:
     """What stands between the cells, told by the first line: where decimals have commas, spreadsheets write semicolons.
@@ -72,4 +74,13 @@ def harmless(cell: str) -> str:
     ("'=1+1", 'Ada')
     """
     plain = re.sub(r"[\x00-\x1f]", " ", cell)
-    return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else plain
+    return f"'{plain}" if plain.lstrip()[:1] in _FORMULA else plain
+
+
+def as_meant(cell: str) -> str:
+    """A text of a spreadsheet without the ' that keeps it from being a formula.
+
+    >>> as_meant("'=1+1"), as_meant("'s-Hertogenbosch")
+    ('=1+1', "'s-Hertogenbosch")
+    """
+    return cell[1:] if cell[:1] == "'" and cell[1:].lstrip()[:1] in _FORMULA else cell

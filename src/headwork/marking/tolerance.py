@@ -30,6 +30,7 @@ _DECIMAL = re.compile(r"[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)  # a number of its own with a decimal comma
 _POWER = re.compile(r" ?[*·×x] ?10 ?(?:\^|\*\*) ?\(?([+-]?\d+)\)?$| ?[*·×x] ?10([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)$", re.ASCII)
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+_HIDDEN = re.compile(r"-(?:[a-z]{1,5}\.)?(?:inf(?:inity)?|∞|oo)|float\(['\"]-inf(?:inity)?['\"]\)", re.IGNORECASE)
 _MIXED = re.compile(r"([+-]?)(\d+) (\d+/\d+)", re.ASCII)
 
 # As keyboards and word processors have it: full-width signs, Arabic digits, the dashes that stand for a minus.
@@ -72,8 +73,8 @@ def read_number(text: str | int) -> Written:
     (Fraction(7, 4), True, -0.12)
     """
     words = " ".join(str(text).translate(TYPED).split())
-    words = words[1:].lstrip() if words[:1] in ("=", "≈") else words
-    if words in ("-inf", "-∞"):
+    words = words[1:].lstrip() if words[:1] in ("=", "≈", "~") else words
+    if _HIDDEN.fullmatch(words):
         return Written(HIDDEN, -inf, None, "−∞")
     if words.endswith("%") and "%" not in words[:-1]:
         return _hundredth(read_number(words[:-1]))

@@ -188,7 +188,7 @@ def _one(maths: m.Maths) -> str:
 
 def _words(words: m.Words) -> str:
     if words == m.BLANK:
-        return '<mspace class="blank"/>'
+        return '<mspace class="blank" width="2.6em" height="1.1em" depth="0.3em"/>'
     return f"<mtext>{escape(words.text).replace(' ', '&#160;')}</mtext>"
 
 

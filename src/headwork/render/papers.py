@@ -7,6 +7,7 @@ from math import ceil
 
 from headwork import working as w
 from headwork.maths import BLANK, Prose, Row
+from headwork.numbers.digits import exact_decimal
 from headwork.sheets.sheet import NUMBERS, Part, Problem
 
 FEWEST = 4  # lines of room that any question gets
@@ -27,7 +28,15 @@ def blank(working: w.Working) -> w.Working:
         told = f"{problem.problem.text} {_places(problem.problem)}".strip()
         new = dataclasses.replace(problem.problem, text=told)
         problems.append(dataclasses.replace(problem, problem=new, parts=tuple(parts), picture=None))
-    head: Prose = ("Name ", _line(7), "  Date ", _line(3), "  Points ", _line(2), f" of {total}")
+    head: Prose = (
+        "Name ",
+        _line(6),
+        "  Date ",
+        _line(2),
+        "  Points ",
+        _line(1),
+        f" of {exact_decimal(total, 4) or total}",
+    )
     return w.Working(working.title, tuple(problems), head)
 
 
