@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from without_torchvision import stand_in
 
 TOKENS = 12
 Inputs = dict[str, Tensor]
@@ -197,7 +198,8 @@ SUBJECTS: dict[str, Subject] = {
 
 def of_timm(name: str, **given: Any) -> Callable[[str], nn.Module]:
     def make(implementation: str) -> nn.Module:
-        library = importlib.import_module("timm")
+        with stand_in():
+            library = importlib.import_module("timm")
         library.layers.set_fused_attn(True, experimental=True)  # without it Swin writes its matrices out
         torch.manual_seed(0)
         made: nn.Module = library.create_model(name, num_classes=5, **given)

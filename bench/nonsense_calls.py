@@ -3,9 +3,10 @@
     python bench/nonsense_calls.py --count 1000 --seed 1
     python bench/nonsense_calls.py --count 1 --seed 1 --first 47      # one of them again
 
-Entries: `headwork.attention` and `attention_varlen`, the same for tensors, torch's function under `use()`, and JAX's. A
-call is wrong where it ends the process or takes more than a minute, raises anything but our own errors (below torch and
-JAX: but theirs), or returns something else than the formula in float64 for what the arguments say.
+Entries: `headwork.attention`, `attention_varlen` and `attention_decode`, the same for tensors, torch's function under
+`use()`, and JAX's. A call is wrong where it ends the process or takes more than a minute, raises anything but our own
+errors (below torch and JAX: but theirs), or returns something else than the formula in float64 for what the arguments
+say.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from nonsense_values import ARRAYS, OPTIONS, TENSORS, Blocks, expected, understood
+from nonsense_values import ARRAYS, OPTIONS, TENSORS, Blocks, expected, expected_of_cache, understood
 from torch import Tensor
 
 import headwork
@@ -50,6 +51,22 @@ def packed(given: Given) -> Given:
     made: Callable[[list[int]], Any] = torch.tensor if isinstance(q, Tensor) else np.array
     ends = {"offsets_q": made([0, q.shape[0]]), "offsets_k": made([0, k.shape[0]])}
     return dict(zip(names, (q, k, v), strict=True)) | ends
+
+
+def kept(rng: np.random.Generator, made: Callable[[Any], Any]) -> Given:
+    """Newest tokens and what a cache has for two sequences: in one piece or in blocks, of 32 bits or of 8."""
+    in_blocks, small, keys = rng.random() < 0.5, rng.random() < 0.4, int(rng.integers(1, 6))
+    shape = (3, 2, 2, 4) if in_blocks else (2, 2, keys, 4)
+    given = {"q": rng.standard_normal((2, 4, int(rng.integers(1, 4)), 4)).astype(np.float32)}
+    for name in "kv":
+        bits = rng.integers(-127, 128, shape).astype(np.int8)
+        given[name] = bits if small else rng.standard_normal(shape).astype(np.float32)
+    if in_blocks:
+        given |= {"block_table": np.array([[0, 1], [1, 2]]), "lengths": rng.integers(0, 5, 2)}
+    if small:
+        given |= {f"{name}_scales": rng.random(shape[:-1]).astype(np.float32) / 127 for name in "kv"}
+    names = {"q": "query", "k": "key", "v": "value"} if made is torch.from_numpy else {}
+    return {names.get(name, name): made(array) for name, array in given.items()}
 
 
 def in_blocks(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,6 +104,12 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[[np.random.Generator], Giv
     "headwork.attention_varlen": (headwork.attention_varlen, lambda rng: packed(arrays(rng)), "packed arrays"),
     "headwork.torch.attention": (in_blocks(in_torch.attention), tensors, "tensors"),
     "headwork.torch.attention_varlen": (in_torch.attention_varlen, lambda rng: packed(tensors(rng)), "packed tensors"),
+    "headwork.attention_decode": (headwork.attention_decode, lambda rng: kept(rng, np.asarray), "cached arrays"),
+    "headwork.torch.attention_decode": (
+        in_torch.attention_decode,
+        lambda rng: kept(rng, torch.from_numpy),
+        "cached tensors",
+    ),
     "headwork.torch.scaled_dot_product_attention": (
         in_torch.scaled_dot_product_attention,
         lambda rng: with_batch(tensors(rng)),
@@ -109,8 +132,8 @@ def drawn(number: int, seed: int) -> tuple[str, Given, str]:
     given, done = make(rng), []
     main = list(given)
     for _ in range(int(rng.integers(1, 3))):
-        name = str(rng.choice([*main, *OPTIONS[kind]]))
-        table = (ARRAYS if "arrays" in kind or kind == "jax's" else TENSORS) if name in main else OPTIONS[kind][name]
+        name = str(rng.choice(list(dict.fromkeys([*main, *OPTIONS[kind]]))))
+        table = OPTIONS[kind].get(name, ARRAYS if "arrays" in kind or kind == "jax's" else TENSORS)
         what = str(rng.choice(list(table)))
         base = given.get(name)
         given[name] = table[what](base, given)
@@ -168,7 +191,8 @@ def compared(told: str, kind: str, given: Given, found: Any) -> str:
             return f"{told}: accepted {why}"
         if given.get("dropout"):
             return ""
-        mine, fine = number_array(found), expected(kind, given)
+        exact = expected_of_cache(given) if "cached" in kind else expected(kind, given)
+        mine, fine = number_array(found), exact
     if mine.shape != fine.shape:
         return f"{told}: shape {mine.shape}, not {fine.shape}"
     near = np.isclose(mine, fine, rtol=2e-2, atol=2e-2, equal_nan=True)

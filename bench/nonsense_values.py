@@ -221,6 +221,37 @@ def doubled(x: Any) -> Any:
     return np.repeat(np.repeat(x, 2, 0), 2, 1) if is_array(x) else x.repeat_interleave(2, 0).repeat_interleave(2, 1)
 
 
+TABLE: dict[str, Made] = WHOLE | {
+    "None": always(None),
+    "a block that is not there": lambda base, given: made_like(given, [[0, 9], [1, 2]]),
+    "one that nobody reads": lambda base, given: made_like(given, [[0, -9], [1, 2]]),
+    "blocks shared": lambda base, given: made_like(given, [[1, 0], [1, 2]]),
+    "a row too few": lambda base, given: made_like(given, [[0, 1]]),
+    "a column more": lambda base, given: made_like(given, [[0, 1, 2], [1, 2, 9]]),
+    "floats": lambda base, given: made_like(given, [[0.0, 1.0], [1.0, 2.0]]),
+    "NaN for a block": lambda base, given: made_like(given, [[0.0, float("nan")], [1.0, 2.0]]),
+    "no columns": lambda base, given: made_like(given, [[], []]),
+    "small numbers": lambda base, given: made_like(given, [[0, 1], [1, 2]], "int8"),
+    "turned": lambda base, given: base.T if hasattr(base, "T") else base,
+    "backwards": lambda base, given: base[::-1] if is_array(base) else base,
+    "masked": lambda base, given: np.ma.masked_array(np.array([[0, 1], [1, 2]]), True),
+}
+SCALES: dict[str, Made] = {
+    "for what is not of 8 bits": lambda base, given: made_like(given, [[[0.5]]], "float32"),
+    "one for all": lambda base, given: made_like(given, 0.5, "float32"),
+    "too many": lambda base, given: made_like(given, [[[0.5] * 7]], "float32"),
+    "NaN": lambda base, given: made_like(given, [[[float("nan")]]], "float32"),
+    "whole numbers": lambda base, given: made_like(given, [[[2]]]),
+    "None": always(None),
+}
+
+
+def made_like(given: dict[str, Any], values: Any, dtype: str | None = None) -> Any:
+    """An array where the arguments are arrays, a tensor where they are tensors."""
+    array = np.array(values, dtype)
+    return torch.from_numpy(array) if any(isinstance(x, Tensor) for x in given.values()) else array
+
+
 def of_arrays(**more: dict[str, Made]) -> dict[str, dict[str, Made]]:
     shared: dict[str, dict[str, Made]] = {"causal": SWITCH, "window": WINDOW, "scale": NUMBERS, "softcap": NUMBERS}
     shared |= {"sinks": ARRAYS | NUMBERS, "alibi": ARRAYS | NUMBERS, "relative": ARRAYS | NUMBERS}
@@ -236,6 +267,18 @@ HERE = {"threads": WHOLE, "out": ARRAYS}
 TORCHS: dict[str, dict[str, Made]] = {"attn_mask": TENSORS, "dropout_p": NUMBERS, "is_causal": SWITCH, "scale": NUMBERS}
 JAXS: dict[str, dict[str, Made]] = {"bias": ARRAYS, "mask": ARRAYS, "scale": NUMBERS, "is_causal": SWITCH}
 JAXS |= {"key_value_seq_lengths": WHOLE, "query_seq_lengths": WHOLE, "local_window_size": WINDOW}
+CACHE: dict[str, dict[str, Made]] = {"lengths": WHOLE, "starts": WHOLE, "block_table": TABLE}
+CACHE |= {"k_scales": ODD | SCALES, "v_scales": ODD | SCALES}
+KEPT: dict[str, Made] = {
+    "backwards": lambda base, given: base[..., ::-1] if is_array(base) else base.flip(-1),
+    "every other block": lambda base, given: base[::2],
+    "a head less": lambda base, given: base[:, :1],
+    "axes in another order": lambda base, given: base.swapaxes(1, 2),
+    "eight bits": lambda base, given: made_like(given, np.ones((2, 2, 5, 4)), "int8"),
+    "four axes of NaN": lambda base, given: base * float("nan"),
+    "float64": lambda base, given: base.astype(np.float64) if is_array(base) else base.double(),
+    "float16": lambda base, given: base.astype(np.float16) if is_array(base) else base.half(),
+}
 OPTIONS: dict[str, dict[str, dict[str, Made]]] = {
     "arrays": of_arrays(mask=ARRAYS, blocks=BLOCKS, **PLACES, **HERE),
     "packed arrays": of_arrays(**HERE),
@@ -243,7 +286,11 @@ OPTIONS: dict[str, dict[str, dict[str, Made]]] = {
     "packed tensors": of_tensors(),
     "torch's": TORCHS | {"enable_gqa": SWITCH},
     "jax's": JAXS,
+    "cached arrays": of_arrays(**CACHE, **HERE) | dict.fromkeys("qkv", ARRAYS | KEPT),
+    "cached tensors": of_tensors(**CACHE) | dict.fromkeys(("query", "key", "value"), TENSORS | KEPT),
 }
+for _kind in ("cached arrays", "cached tensors"):
+    del OPTIONS[_kind]["dropout"], OPTIONS[_kind]["seed"]
 
 
 def understood(kind: str, given: dict[str, Any]) -> str:
@@ -262,7 +309,7 @@ def understood(kind: str, given: dict[str, Any]) -> str:
         "blocks": lambda x: x is None or (isinstance(x, Blocks) and is_table(x)),
         "local_window_size": lambda x: isinstance(x, Integral) or is_window(x),
     }
-    of_items = ("offset", "lengths", "starts", "key_value_seq_lengths", "query_seq_lengths")
+    of_items = ("offset", "lengths", "starts", "key_value_seq_lengths", "query_seq_lengths", "block_table")
     rules |= dict.fromkeys(of_items, lambda x: x is None or whole_numbers(x))
     return next((f"{n}={given[n]!r}" for n, holds in rules.items() if n in given and not holds(given[n])), "")
 
@@ -327,6 +374,30 @@ def expected(kind: str, given: dict[str, Any]) -> Any:
         lengths = fine(given["query_seq_lengths"]).reshape(-1, 1, 1, 1)
         out = np.where(np.arange(tokens)[:, None] < lengths, out, 0)
     return out.swapaxes(-2, -3) if first and not single else out
+
+
+def expected_of_cache(given: dict[str, Any]) -> Any:
+    """The same of what a cache holds: its blocks one after another, every number times its scale."""
+    given = dict(zip("qkv", list(given.values())[:3], strict=True)) | dict(list(given.items())[3:])
+    rest = {name: x for name, x in given.items() if name not in ("block_table", "k_scales", "v_scales")}
+    first = given.get("layout", "bhsd") == "bshd"
+    for name in "kv":
+        whole = fine(given[name])
+        if given.get(f"{name}_scales") is not None:
+            whole = whole * fine(given[f"{name}_scales"])[..., None]
+        if given.get("block_table") is not None:
+            table = np.clip(fine(given["block_table"]).astype(np.int64), 0, len(whole) - 1)
+            pieces = [np.concatenate([whole[at] for at in row], 0 if first else 1) for row in table]
+            whole = np.stack(pieces)
+        rest[name] = whole
+    causal = given.get("causal", True)
+    rest["causal"] = "bottom_right" if causal else False
+    axis = 1 if first else 2
+    if not causal:
+        lengths = given.get("lengths")
+        rest["offset"] = np.asarray(rest["k"].shape[axis] if lengths is None else fine(lengths).astype(np.int64))
+        rest["offset"] = rest["offset"] - rest["q"].shape[axis]
+    return expected("arrays", rest)
 
 
 def placed(kind: str, given: dict[str, Any], scores: Any, tokens: int, keys: int) -> tuple[Any, Any]:

@@ -19,11 +19,11 @@ T = torch.ones(2, 3, 4)
 BOTH: list[tuple[Any, Any]] = [(headwork.attention, X), (in_torch.attention, T)]
 
 
-@pytest.mark.parametrize("first", range(0, 70, 7))
+@pytest.mark.parametrize("first", range(0, 90, 9))
 def test_drawn_nonsense(first: int) -> None:
     """One of every entry; `bench/nonsense_calls.py` draws a thousand."""
-    assert {drawn(number, 1)[0] for number in range(first, first + 7)} == set(ENTRIES)
-    assert [judged(number, 1) for number in range(first, first + 7)] == [""] * 7
+    assert {drawn(number, 1)[0] for number in range(first, first + 9)} == set(ENTRIES)
+    assert [judged(number, 1) for number in range(first, first + 9)] == [""] * 9
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,18 @@ def test_true_of_numpy_is_true() -> None:
         assert (call(x, x, x, causal=np.True_) == call(x, x, x, causal=True)).all()
         with pytest.raises(HeadworkError, match="ambiguous"):
             call(x[:, :2], x, x, causal=np.True_)
+
+
+def test_switches_and_tables_of_a_cache() -> None:
+    for call, x in ((headwork.attention_decode, X[None]), (in_torch.attention_decode, T[None])):
+        assert (call(x, x, x, causal=np.True_) == call(x, x, x)).all()  # type: ignore[operator]
+        with pytest.raises(HeadworkError, match="causal is 1"):
+            call(x, x, x, causal=1)  # type: ignore[operator]
+    odd: Any = "a"
+    with pytest.raises(HeadworkError, match="block_table is no tensor"):
+        in_torch.attention_decode(T[None], T[None], T[None], block_table=odd, lengths=[1])
+    with pytest.raises(HeadworkError, match="k_scales holds str"):
+        in_torch.attention_decode(T[None], T[None].to(torch.int8), T[None], k_scales=odd)
 
 
 @pytest.mark.parametrize("given", ["a", b"a", {}, None, [[1, 2], [3]], np.array([1], object)])
@@ -83,6 +95,20 @@ def test_tensors_in_two_places() -> None:
             in_torch.attention(T, T, T, **{name: meta})
     with pytest.raises(HeadworkError, match="value is on cpu and query on meta"):
         in_torch.attention(T.to("meta"), T.to("meta"), T)
+    for name in ("lengths", "starts", "offset", "seed"):
+        numbers: dict[str, Any] = {name: torch.tensor(1, device="meta"), "causal": True, "dropout": 0.5}
+        with pytest.raises(HeadworkError, match=f"{name} is on meta and query on cpu"):
+            in_torch.attention(T, T, T, **numbers)
+    ends = torch.tensor([0, 2])
+    with pytest.raises(HeadworkError, match="offsets_k is on meta and query on cpu"):
+        in_torch.attention_varlen(T, T, T, ends, ends.to("meta"))
+    cached: dict[str, Any] = {"lengths": [3], "block_table": torch.tensor([[0]]), "k_scales": torch.ones(1, 2, 3)}
+    kept = T[None].to(torch.int8)
+    for name in ("block_table", "k_scales"):
+        with pytest.raises(HeadworkError, match=f"{name} is on meta and query on cpu"):
+            in_torch.attention_decode(T[None], kept, T[None], **cached | {name: cached[name].to("meta")})
+    with pytest.raises(HeadworkError, match="key is laid out as"):
+        in_torch.attention_decode(T[None], T[None].to_sparse(), T[None])
     with pytest.raises(HeadworkError, match=r"blocks.visible is laid out as torch.sparse_coo"):
         in_torch.attention(T, T, T, blocks=BlockMask(table.to_sparse(), 4, 4))
 

@@ -7,10 +7,11 @@ import pytest
 import torch
 from mixed_calls import Call, in_numpy, wrong
 from mixed_packed import Cache, Packed
+from torch.nn.functional import scaled_dot_product_attention
 
 from headwork.engine.dropout import gain, keeps
 from headwork.errors import HeadworkError
-from headwork.torch import attention, attention_varlen, report
+from headwork.torch import attention, attention_decode, attention_varlen, report, use
 from headwork.torch.calls import Biases, What
 from headwork.torch.formula import worked
 
@@ -159,7 +160,10 @@ def test_dropout_is_the_same_for_any_threads_and_drawn_anew_by_torch() -> None:
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            found.append(attention(q, q, q, dropout=0.1, seed=5))
+            leaf = q.clone().requires_grad_()
+            out = attention(leaf, leaf, leaf, dropout=0.1, seed=5)
+            out.square().sum().backward()
+            found.append(torch.cat((out.detach(), leaf.grad)))
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(found[0], x) for x in found)
@@ -168,6 +172,26 @@ def test_dropout_is_the_same_for_any_threads_and_drawn_anew_by_torch() -> None:
     torch.manual_seed(1)
     assert not torch.equal(once, again)
     assert torch.equal(once, attention(q, q, q, dropout=0.1))
+
+
+def test_a_default_device_is_for_the_callers_own_tensors() -> None:
+    """What a call makes for itself lies where its tensors lie; on "meta" there would be no numbers in it."""
+    q, ends = drawn(2, 4, 9, 8, dtype=torch.float32), torch.tensor([0, 5, 9])
+    packed, leaf = q[0].swapaxes(0, 1), q.clone().requires_grad_()
+    calls: dict[str, Any] = {
+        "lengths": lambda: attention(q, q, q, lengths=[9, 4]),
+        "tensors": lambda: attention(q, q, q, lengths=ends[1:], starts=[1, 0], causal=True, offset=0),
+        "dropout": lambda: attention(q, q, q, dropout=0.5, seed=5),
+        "packed": lambda: attention_varlen(packed, packed, packed, ends, ends),
+        "decode": lambda: attention_decode(q, q, q, lengths=[9, 4]),
+        "gradients": lambda: torch.autograd.grad(attention(leaf, leaf, leaf, lengths=[9, 4]).sum(), leaf)[0],
+        "below torch": lambda: torch.autograd.grad(scaled_dot_product_attention(leaf, leaf, leaf).sum(), leaf)[0],
+    }
+    with use():
+        expected = {name: call() for name, call in calls.items()}
+        with torch.device("meta"):
+            for name, call in calls.items():
+                torch.testing.assert_close(call(), expected[name], msg=name)
 
 
 def test_what_is_dropped_looks_like_chance() -> None:

@@ -1,17 +1,19 @@
 """`attn_implementation="headwork"`: real architectures with random weights, caches, masks, weights on request."""
 
 import copy
+import pickle
 import warnings
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from architectures import SUBJECTS, text
+from architectures import IMAGES, NO_DROPOUT, SUBJECTS, text
 from models import generated, registered, trained_with_dropout, tried
 from torch import nn
 
-import headwork.transformers as ours
+import headwork.transformers.entry as ours
+import headwork.transformers.masks as masks
 from headwork.errors import HeadworkError
 from headwork.torch import report
 
@@ -78,6 +80,21 @@ def test_a_compiled_model_is_the_same_model(name: str) -> None:
     torch.testing.assert_close(found[seen], expected[seen])
     calls = SUBJECTS[name].calls
     assert {one.way: n for one, n in ran.calls.items()} == {"operator": calls, "kernel": calls}
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_layers_compiled_one_by_one(name: str) -> None:
+    """Their masks are made outside, and come in as our rows."""
+    torch._dynamo.reset()
+    given, found = SUBJECTS[name].given("left"), []
+    for compiled in (False, True):
+        model: Any = made(name, "headwork")
+        for layer in model.model.layers if compiled else ():
+            layer.compile(backend="aot_eager", fullgraph=True)
+        with torch.no_grad(), report() as ran:
+            found.append(SUBJECTS[name].read(model(**given))[given["attention_mask"].bool()])
+    torch.testing.assert_close(*found)
+    assert {one.way: n for one, n in ran.calls.items()} == {"operator": 2}
 
 
 @pytest.mark.parametrize(("name", "calls"), [("bert", 2), ("t5", 6)])
@@ -147,15 +164,19 @@ def test_no_mask_of_tokens_by_keys_is_made() -> None:
     registered()
     window = transformers.masking_utils.sliding_window_causal_mask_function(5)
     padding = torch.tensor([[False, False, True, True], [True, True, True, True]])
-    rows = ours.mask(2, 4, 4, mask_function=window, attention_mask=padding)
+    rows = masks.mask(2, 4, 4, mask_function=window, attention_mask=padding)
     assert rows is not None
-    assert rows[:, 0, 0, :8].tolist() == [[0, 4, 0, 4, 0, 2, 4, 0], [0, 4, 0, 4, 0, 0, 4, 0]]
-    holes = ours.mask(2, 4, 4, attention_mask=torch.tensor([[True, False, True, True]] * 2))
-    assert holes is not None
+    assert isinstance(rows, masks.MaskRows)
+    assert rows.spans.tolist() == [[0, 4, 0, 4, 0, 2], [0, 4, 0, 4, 0, 0]]
+    assert rows.window == (4, 0)
+    assert (rows.shape, rows.dtype, rows.ndim, rows.dim(), rows.size(-1)) == ((2, 1, 4, 4), torch.bool, 4, 4, 4)
+    assert rows.whole is None  # so far
+    holes = masks.mask(2, 4, 4, attention_mask=torch.tensor([[True, False, True, True]] * 2))
+    assert type(holes) is torch.Tensor
     assert holes.dtype == torch.bool
     chunks = transformers.masking_utils.chunked_causal_mask_function(3, torch.zeros(1, dtype=torch.int64))
-    assert ours.pattern(chunks) is None
-    assert ours.pattern(lambda b, h, q, k: q >= k) is None
+    assert masks.pattern(chunks) is None
+    assert masks.pattern(lambda b, h, q, k: q >= k) is None
 
 
 def test_what_the_kernel_cannot_read_goes_to_sdpa_and_is_said_once() -> None:
@@ -174,13 +195,68 @@ def test_what_the_kernel_cannot_read_goes_to_sdpa_and_is_said_once() -> None:
     assert ran.elsewhere() == 3
 
 
-def test_a_mask_that_somebody_changed_is_refused() -> None:
+@pytest.mark.parametrize("padding", [None, [[0, 0, 1, 1, 1], [1, 1, 1, 0, 0]]])
+def test_whoever_reads_our_rows_reads_a_mask(padding: Any) -> None:
+    """A model may do with its mask what it does with sdpa's: index, add, combine, copy, write into it."""
+    function = transformers.masking_utils.sliding_window_causal_mask_function(2)
+    real = None if padding is None else torch.tensor(padding).bool()
+    given: dict[str, Any] = {"mask_function": function, "attention_mask": real}
+    theirs = transformers.masking_utils.sdpa_mask(2, 5, 5, allow_is_causal_skip=False, **given)
+    x, bias = torch.randn(2, 4, 5, 8), torch.randn(1, 4, 5, 5)
+
+    def rows() -> Any:
+        made = masks.mask(2, 5, 5, **given)
+        assert isinstance(made, masks.MaskRows)
+        return made
+
+    assert torch.equal(rows()[:, :, 1:, :4], theirs[:, :, 1:, :4])
+    assert torch.equal(bias + rows(), bias + theirs)
+    assert torch.equal(torch.where(rows(), bias, 0), torch.where(theirs, bias, 0))
+    assert torch.equal(~rows() & theirs, theirs & ~theirs)
+    assert torch.equal(torch.cat((rows(), rows())), torch.cat((theirs, theirs)))
+    assert torch.equal(copy.deepcopy(rows()), theirs)
+    assert torch.equal(pickle.loads(pickle.dumps(rows())), theirs)
+    assert str(rows()) == str(theirs)
+    expected, _ = ours.attention(nn.Module(), x, x, x, theirs)
+    for copied in (rows(), rows().clone(), rows().to(torch.bool), rows().expand(2, 4, 5, 5)):
+        torch.testing.assert_close(ours.attention(nn.Module(), x, x, x, copied)[0], expected)
+    read = rows()
+    assert read.any()  # written out by now, and as it was
+    assert read.as_made()
+    torch.testing.assert_close(ours.attention(nn.Module(), x, x, x, read)[0], expected)
+    written = rows()
+    written[..., 3] = False
+    theirs = theirs.clone()
+    theirs[..., 3] = False
+    expected, _ = ours.attention(nn.Module(), x, x, x, theirs)
+    torch.testing.assert_close(ours.attention(nn.Module(), x, x, x, written)[0], expected)
+
+
+def test_nothing_to_hide_is_no_mask() -> None:
+    """Where sdpa has none, models add to what they get: BEiT's biases by distance, here."""
+    both = transformers.masking_utils.bidirectional_mask_function
+    ones = torch.ones(2, 5, dtype=torch.bool)
+    for padding in (None, ones):
+        given: dict[str, Any] = {"mask_function": both, "attention_mask": padding, "allow_is_bidirectional_skip": True}
+        assert masks.mask(2, 5, 5, **given) is None
+        assert masks.mask(2, 5, 5, **given | {"allow_is_bidirectional_skip": False}) is not None
+    config = transformers.BeitConfig(**IMAGES, **NO_DROPOUT, use_relative_position_bias=True)
+    found = []
+    for name in ("sdpa", "headwork"):
+        torch.manual_seed(0)
+        config._attn_implementation = name
+        model = transformers.BeitModel(config).eval()
+        with torch.no_grad(), report() as ran:
+            found.append(model(SUBJECTS["vit"].given("left")["pixel_values"]).last_hidden_state)
+    torch.testing.assert_close(*found)
+    assert (ran.on_kernel(), ran.elsewhere()) == (2, 0)
+
+
+def test_a_mask_that_is_none_is_refused() -> None:
     x = torch.randn(2, 4, 5, 8)
-    rows = ours.mask(2, 5, 5)
-    assert rows is not None
-    for changed in (rows + 1, rows[..., :5], copy.deepcopy(rows).flatten()):
-        with pytest.raises(HeadworkError, match="a model has changed"):
-            ours.attention(nn.Module(), x, x, x, changed)
+    rows = masks.mask(2, 5, 5)
+    with pytest.raises(HeadworkError, match=r"the attention mask is torch.int64 \(2, 1, 5, 5\): give Booleans"):
+        ours.attention(nn.Module(), x, x, x, torch.ones(2, 1, 5, 5, dtype=torch.int64))
     with pytest.raises(HeadworkError, match="made for 5 tokens"):
         ours.attention(nn.Module(), x[:, :, :3], x, x, rows)
 
@@ -188,7 +264,7 @@ def test_a_mask_that_somebody_changed_is_refused() -> None:
 def test_explain_asks_what_decides() -> None:
     """The same path as is counted when the call is made; nothing is drawn from torch's generator."""
     x = torch.randn(2, 4, 5, 8)
-    rows, made_of = ours.mask(2, 5, 5, mask_function=transformers.masking_utils.causal_mask_function), nn.Module()
+    rows, made_of = masks.mask(2, 5, 5, mask_function=transformers.masking_utils.causal_mask_function), nn.Module()
     calls: list[tuple[Any, dict[str, Any]]] = [
         ((x, x, x, None), {}),
         ((x, x[:, :2], x[:, :2], rows), {"dropout": 0.1, "softcap": 3.0}),
@@ -217,21 +293,11 @@ def test_explain_asks_what_decides() -> None:
     ]
 
 
-def test_a_mask_changed_where_it_lies_is_read_again() -> None:
-    x = torch.randn(1, 1, 5, 8)
-    rows = ours.mask(1, 5, 5)
-    assert rows is not None
-    rows[0, 0, 0, 5] = 3  # the first key that is real
-    out, _ = ours.attention(nn.Module(), x, x, x, rows)
-    assert not out[0, :3].any()
-    assert out[0, 3:].all()
-
-
 def test_a_step_of_decoding_asks_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of ours and no gradient: the same output as the long way gives, counted, and nothing else is asked."""
     q, k, v = torch.randn(2, 4, 1, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
     real = torch.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1]])
-    rows = ours.mask(2, 1, 6, q_offset=5, attention_mask=real)
+    rows = masks.mask(2, 1, 6, q_offset=5, attention_mask=real)
     expected, _ = ours.attention(nn.Module(), q, k, v, rows, scaling=0.3, softcap=None, position_bias=None)
     monkeypatch.setattr(ours, "asked", None)
     with report() as ran:
@@ -253,4 +319,4 @@ def test_a_step_of_decoding_asks_few_questions(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_real_keys_that_lie_together(real: list[list[int]], found: tuple[list[int], list[int]] | None) -> None:
     for dtype in (torch.int64, torch.bool, torch.float32):
-        assert ours.run_of_keys(torch.tensor(real).to(dtype), len(real), 4, 0) == found
+        assert masks.run_of_keys(torch.tensor(real).to(dtype), len(real), 4, 0) == found

@@ -115,8 +115,7 @@ def attention_decode(
     real = checked_places("lengths", size.keys if lengths is None else lengths, size)
     check_blocks(cache, real, swapped)
     begin = None if starts is None else checked_places("starts", starts, size)
-    if not isinstance(causal, bool):
-        raise HeadworkError(f"causal is {causal!r}. Give True or False: the last token is at the last key either way.")
+    causal = checked_switch(causal)
     told: SharedOptions = {"window": window, "scale": scale, "softcap": softcap, "threads": threads, "out": out}
     told |= {"sinks": sinks, "alibi": alibi, "relative": relative}
     call = call_of(q, cache.k, cache.v, size, swapped, causal, None, return_lse, told)
@@ -195,6 +194,12 @@ class Shaped(NamedTuple):
 
     shape: tuple[int, ...]
     ndim: int = 4
+
+
+def checked_switch(causal: bool) -> bool:
+    if not isinstance(causal, bool | np.bool_):
+        raise HeadworkError(f"causal is {causal!r}. Give True or False: the last token is at the last key either way.")
+    return bool(causal)
 
 
 def check_axes(q: Any, k: Any, v: Any, swapped: bool) -> None:

@@ -64,10 +64,12 @@ def scored(
     if softcap:
         bent = torch.tanh(scores / softcap)
         scores, slope = bent * softcap, 1 - bent * bent
-    seen = torch.zeros(scores.shape[-2:], dtype=torch.bool)
+    seen = torch.zeros(scores.shape[-2:], dtype=torch.bool, device=scores.device)
     runs = [(0, q.shape[2], 0, k.shape[2], offset, 0)] if spans is None else spans.tolist()
     for token0, tokens, key0, count, shift, _ in runs:
-        distance = torch.arange(count) - (torch.arange(tokens)[:, None] + shift)
+        distance = torch.arange(count, device=scores.device) - (
+            torch.arange(tokens, device=scores.device)[:, None] + shift
+        )
         near = torch.ones_like(distance, dtype=torch.bool) if left < 0 else distance >= -left
         near = near if right < 0 else near & (distance <= right)
         seen[token0 : token0 + tokens, key0 : key0 + count] = near

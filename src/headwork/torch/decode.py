@@ -5,12 +5,12 @@ from torch import Tensor
 
 from headwork.engine.arguments import checked_scale, checked_softcap, reach
 from headwork.engine.arrays import CallSizes, Layout, is_swapped
-from headwork.engine.decode import cache_sizes, check_axes, check_scales, check_table, one_piece
+from headwork.engine.decode import cache_sizes, check_axes, check_scales, check_table, checked_switch, one_piece
 from headwork.errors import HeadworkError
 from headwork.torch.calls import accumulator
 from headwork.torch.decode_operator import Given, How, decode, operator
-from headwork.torch.full import Numbers, attention, checked_biases, whole
-from headwork.torch.path import KNOWN, check_tensors, needs_gradient, where
+from headwork.torch.full import Numbers, attention, check_kind, checked_biases, whole, whole_numbers
+from headwork.torch.path import KNOWN, check_numbers, check_place, check_tensors, needs_gradient, where
 from headwork.torch.quantize import KINDS, dequantized
 from headwork.torch.report import count, dispatched
 
@@ -51,16 +51,17 @@ def attention_decode(
     check_tensors(query, key, value)
     swapped = is_swapped(layout)
     check_cache_types(query, key, value)
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        check_place(name, tensor, query)
     check_axes(query, key, value, swapped)
+    check_numbers(query, lengths=lengths, starts=starts, block_table=block_table)
     check_no_gradient(query, key, value, k_scales, v_scales, sinks, alibi, relative)
-    scales = checked_scales("k", key, k_scales), checked_scales("v", value, v_scales)
+    scales = checked_scales("k", query, key, k_scales), checked_scales("v", query, value, v_scales)
     table = None if block_table is None else checked_table(block_table, query)
     size = cache_sizes(query, key, value, None if table is None else table.shape[1], swapped)
     if table is not None and lengths is None:
         raise HeadworkError("block_table needs lengths: how many keys each sequence has.")
-    if not isinstance(causal, bool):
-        raise HeadworkError(f"causal is {causal!r}. Give True or False: the last token is at the last key either way.")
-    left, right = reach(causal, window)
+    left, right = reach(checked_switch(causal), window)
     spans = spans_of(size, lengths, starts)
     biases = checked_biases(query, size, None, sinks, alibi, relative)
     how = How(swapped, left, right, checked_scale(scale, size.d_k), checked_softcap(softcap), return_lse)
@@ -94,26 +95,23 @@ def check_no_gradient(*tensors: Tensor | None) -> None:
         )
 
 
-def checked_scales(name: str, tensor: Tensor, given: Tensor | None) -> Tensor | None:
+def checked_scales(name: str, query: Tensor, tensor: Tensor, given: Tensor | None) -> Tensor | None:
     if given is None:
         if tensor.dtype == torch.int8:
             raise HeadworkError(f"{name} holds int8: give {name}_scales, as quantize returns them.")
         return None
     if tensor.dtype not in KINDS:
         raise HeadworkError(f"{name}_scales are for 8-bit numbers, and {name} holds {tensor.dtype}: leave them out.")
-    scales = torch.as_tensor(given)
-    if not scales.is_floating_point():
-        raise HeadworkError(f"{name}_scales holds {scales.dtype}. Give floats, as quantize returns them.")
-    check_scales(name, tuple(scales.shape), tuple(tensor.shape[:-1]))
-    return scales.to(torch.float32).reshape((1,) * (3 - scales.dim()) + tuple(scales.shape))
+    check_kind(f"{name}_scales", given)
+    check_place(f"{name}_scales", given, query)
+    check_scales(name, tuple(given.shape), tuple(tensor.shape[:-1]))
+    return given.to(torch.float32).reshape((1,) * (3 - given.dim()) + tuple(given.shape))
 
 
 def checked_table(given: Tensor, query: Tensor) -> Tensor:
-    table = torch.as_tensor(given)
-    if table.is_floating_point() or table.is_complex() or table.dtype == torch.bool:
-        raise HeadworkError(f"block_table holds {table.dtype}. Give whole numbers, the places of blocks.")
+    table = whole_numbers("block_table", given)
     check_table(tuple(table.shape), query.shape[0])
-    return table.to(torch.int64).contiguous()
+    return table.contiguous()
 
 
 def spans_of(size: CallSizes, lengths: Numbers | None, starts: Numbers | None) -> Tensor:
@@ -132,7 +130,7 @@ def check_blocks(given: Given, block_size: int) -> None:
     if not table.is_cpu or not table.numel():
         return
     lengths, blocks = given.spans[:, 3], given.key.shape[0]
-    used = torch.arange(table.shape[1]) * block_size < lengths[:, None]
+    used = torch.arange(table.shape[1], device="cpu") * block_size < lengths[:, None]
     wrong = used & ((table < 0) | (table >= blocks))
     if wrong.any():
         item, place = wrong.nonzero()[0].tolist()

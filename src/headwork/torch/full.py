@@ -23,7 +23,7 @@ from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.attention import at_once
 from headwork.torch.block_mask import checked_blocks, written_out
 from headwork.torch.calls import Biases, What, accumulator
-from headwork.torch.path import KNOWN, check_place, check_tensors, quiet, where
+from headwork.torch.path import KNOWN, check_numbers, check_place, check_tensors, quiet, where
 from headwork.torch.report import count
 from headwork.torch.ways import fresh_seed, run
 
@@ -76,6 +76,7 @@ def attention(
             return out
     check_tensors(query, key, value)
     check_types(query, key, value)
+    check_numbers(query, lengths=lengths, starts=starts, offset=offset, seed=seed)
     swapped, causal = is_swapped(layout), checked_causal(causal)
     size: CallSizes = sizes(query, key, value, swapped)  # asks for shapes alone
     if size.single:
@@ -179,7 +180,7 @@ def whole(name: str, given: Numbers, batch: tuple[int, ...], low: int, high: int
 def whole_numbers(name: str, given: Numbers) -> Tensor:
     """As a tensor of 64 bits; what is none is refused."""
     try:
-        numbers = torch.as_tensor(given)
+        numbers = given if isinstance(given, Tensor) else torch.as_tensor(given, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         why = "a number has more than 64 bits" if "Overflow" in str(error) else str(error)
         raise HeadworkError(f"{name} is no tensor: {why}. Give whole numbers that a key can have.") from None
@@ -212,7 +213,8 @@ def spans_of(
         return None, offset
     last: int | Tensor = size.keys if lengths is None else whole("lengths", lengths, size.batch, 0, size.keys)
     first: int | Tensor = 0 if starts is None else whole("starts", starts, size.batch, 0, size.keys)
-    columns = [torch.as_tensor(x, dtype=torch.int64) for x in (0, size.tokens, 0, last, offset, first)]
+    place = next((x.device for x in (last, offset, first) if isinstance(x, Tensor)), torch.device("cpu"))
+    columns = [torch.as_tensor(x, dtype=torch.int64, device=place) for x in (0, size.tokens, 0, last, offset, first)]
     return torch.stack([x.expand(size.batch) for x in columns], -1).reshape(-1, 6), 0
 
 
@@ -226,5 +228,5 @@ def dropping(dropout: float, seed: int | Tensor | None) -> tuple[float, Tensor |
     if seed is None:
         return share, fresh_seed()
     if -(2**63) <= seed < 2**63:
-        return share, torch.tensor(seed)  # as it is: where it is a symbol of the compiler, 2**64 has no place
-    return share, torch.tensor(given - 2**64 if given >= 2**63 else given)
+        given = seed  # as it is: where it is a symbol of the compiler, 2**64 has no place
+    return share, torch.tensor(given - 2**64 if given >= 2**63 else given, device="cpu")

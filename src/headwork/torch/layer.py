@@ -97,8 +97,8 @@ class MultiheadAttention(nn.MultiheadAttention):
     def of_several_lengths(self, x: Tensor) -> Tensor:
         """The sequences that nn.TransformerEncoder makes of padded ones in evaluation, padded again."""
         padded = x.to_padded_tensor(0.0)
-        lengths = torch.tensor([len(sequence) for sequence in x.unbind()])
-        real = torch.arange(padded.shape[1]) < lengths[:, None]
+        lengths = torch.tensor([len(sequence) for sequence in x.unbind()], device=x.device)
+        real = torch.arange(padded.shape[1], device=x.device) < lengths[:, None]
         out, _ = self.forward(padded, padded, padded, ~real, need_weights=False)
         return torch._nested_tensor_from_mask(out, real, mask_check=False)
 

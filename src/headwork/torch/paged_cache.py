@@ -45,7 +45,7 @@ class PagedCache(paged_cache.PagedCache):
         return dtype
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return torch.zeros(shape, dtype=torch.float32 if dtype is None else dtype)
+        return torch.zeros(shape, dtype=torch.float32 if dtype is None else dtype, device="cpu")
 
     def _array(self, name: str, given: Any) -> Any:
         if not isinstance(given, Tensor) or given.dtype not in KNOWN:
@@ -54,5 +54,5 @@ class PagedCache(paged_cache.PagedCache):
         return given.detach()
 
     def _table(self, rows: list[list[int]], lengths: list[int]) -> tuple[Any, Any]:
-        table = torch.tensor(rows, dtype=torch.int32).reshape(len(rows), len(rows[0]) if rows else 0)
-        return table, torch.tensor(lengths, dtype=torch.int32)
+        table = torch.tensor(rows, dtype=torch.int32, device="cpu").reshape(len(rows), len(rows[0]) if rows else 0)
+        return table, torch.tensor(lengths, dtype=torch.int32, device="cpu")

@@ -111,6 +111,13 @@ def check_place(name: str, tensor: Tensor, query: Tensor) -> None:
         raise HeadworkError(f"{name} is on {tensor.device} and query on {query.device}: give tensors on one device.")
 
 
+def check_numbers(query: Tensor, **numbers: object) -> None:
+    """Whole numbers may be on the CPU, wherever the query is."""
+    for name, given in numbers.items():
+        if isinstance(given, Tensor) and not (given.is_cpu and given.layout == torch.strided):
+            check_place(name, given, query)
+
+
 def overridden(tensors: tuple[Tensor, ...]) -> bool:
     """A tensor or a mode has a say of its own; the mode of a default device has none in what is computed."""
     if not torch.overrides.has_torch_function(tensors):

@@ -46,7 +46,7 @@ def forward(
     if listening:
         count("use", BELOW)
     out = torch.empty_like(query)
-    lse = torch.empty_permuted(query.shape[:-1], (0, 2, 1), dtype=accumulator(query))
+    lse = torch.empty_permuted(query.shape[:-1], (0, 2, 1), dtype=accumulator(query), device=query.device)
     if out.numel():
         forward_into(out, lse, query, key, value, Biases(attn_mask), plain(is_causal, factor(query, scale)))
     if attn_mask is not None:
@@ -68,7 +68,8 @@ def backward(
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     shapes = (query.shape, key.shape, value.shape)
-    dq, dk, dv = (torch.empty_permuted(shape, TOKENS_FIRST, dtype=query.dtype) for shape in shapes)
+    like = {"dtype": query.dtype, "device": query.device}
+    dq, dk, dv = (torch.empty_permuted(shape, TOKENS_FIRST, **like) for shape in shapes)
     saved = (query, key, value, out, logsumexp)
     what = plain(is_causal, factor(query, scale))
     backward_into((dq, dk, dv), Biases(), grad_out, None, saved, Biases(attn_mask), what)

@@ -9,7 +9,7 @@ from headwork.errors import HeadworkError, ShapeError
 from headwork.torch.calls import Biases, What, accumulator
 from headwork.torch.formula import worked
 from headwork.torch.full import check_types, checked_biases, dropping, whole_numbers
-from headwork.torch.path import check_tensors, where
+from headwork.torch.path import check_numbers, check_tensors, where
 from headwork.torch.report import count
 from headwork.torch.ways import run
 
@@ -46,6 +46,7 @@ def attention_varlen(
     """
     check_tensors(query, key, value)
     check_types(query, key, value)
+    check_numbers(query, offsets_q=offsets_q, offsets_k=offsets_k, seed=seed)
     causal = checked_causal(causal)
     swapped, size = packed_sizes(query, key, value, layout)
     begin_q, tokens = pieces("offsets_q", offsets_q, size.tokens)

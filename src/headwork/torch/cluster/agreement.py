@@ -30,7 +30,7 @@ def agree(line: Line, call: dict[str, Any], tokens: int, keys: int, wrong: str =
     take_back_word()
     text = json.dumps(call)
     mark = int.from_bytes(sha256(text.encode()).digest()[:8], "little", signed=True)
-    mine = torch.tensor([mark, tokens, keys, bool(wrong)])
+    mine = torch.tensor([mark, tokens, keys, bool(wrong)], device="cpu")
     found = [row.tolist() for row in line.everyone(mine, "the agreement before the call")]
     if any(row[3] for row in found):
         raise HeadworkError(first_wrong(line, wrong))
@@ -48,7 +48,7 @@ def refuse(group: Any, error: Exception) -> NoReturn:
 
 def described(line: Line, text: str) -> list[str]:
     data = text.encode()[:ROOM]
-    mine = torch.zeros(ROOM, dtype=torch.uint8)
+    mine = torch.zeros(ROOM, dtype=torch.uint8, device="cpu")
     mine[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else mine[:0]
     rows = line.everyone(mine, "the comparison of the calls")
     return [bytes(row.tolist()).rstrip(b"\0").decode(errors="ignore") for row in rows]

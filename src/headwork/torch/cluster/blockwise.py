@@ -48,7 +48,7 @@ def forward(
 ) -> None:
     for spans in calls:
         if len(spans) > 1:
-            forward_block(query, key, value, *into, spans=torch.tensor(spans), **scores._asdict())
+            forward_block(query, key, value, *into, spans=torch.tensor(spans, device="cpu"), **scores._asdict())
             continue
         token, tokens, first, keys, offset = spans[0]
         mine = [tensor.narrow(2, token, tokens) for tensor in (query, *into)]
@@ -61,7 +61,7 @@ def backward(rows: Gradients, keys: KeyGradients, calls: tuple[tuple[Span, ...],
         token, tokens, first, count, offset = spans[0]
         mine, read, runs = rows, keys, None
         if len(spans) > 1:
-            offset, runs = 0, torch.tensor(spans)
+            offset, runs = 0, torch.tensor(spans, device="cpu")
         else:
             mine = Gradients(*(tensor.narrow(2, token, tokens) for tensor in rows))
             read = KeyGradients(*(tensor.narrow(2, first, count) for tensor in keys))

@@ -151,7 +151,7 @@ def backward(
         delta = (d_out.to(dtype) * result.to(dtype)).sum(-1)
         if dlse is not None:
             delta -= dlse.reshape(delta.shape)
-        d_q, d_k, d_v = (torch.zeros(x.shape, dtype=dtype) for x in (q, k, v))
+        d_q, d_k, d_v = (torch.zeros(x.shape, dtype=dtype, device=x.device) for x in (q, k, v))
         mine, keys = Gradients(q, d_out, sums, delta, d_q), KeyGradients(k, v, d_k, d_v)
         way = way_of(call, found, q, k, v)
         if way == "ulysses":
