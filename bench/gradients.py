@@ -44,7 +44,7 @@ class Case:
     def name(self) -> str:
         size = ",".join(map(str, self.shape)) + (f" on {self.keys} keys" if self.keys else "")
         kind = "forward + backward" if self.gradients else "forward"
-        return f"{size}{self.mask and ', ' + self.mask}, {kind}, {self.threads or 'all'} thread(s)"
+        return f"{size}{self.mask and ', ' + self.mask}, {kind}, {'1 thread' if self.threads else 'all threads'}"
 
     def inputs(self) -> tuple[list[torch.Tensor], dict[str, Any]]:
         batch, heads, tokens, d = self.shape

@@ -118,7 +118,7 @@ def table(run: Run, rows: Mapping[str, str] | None) -> Iterator[str]:
         yield from others(run)
         yield from training(run)
     slower = [
-        f"{line['name']} than {PEERS.get(peer, peer)} ({ratio:.2f})"
+        f"{in_words(line['name'])} than {PEERS.get(peer, peer)} ({ratio:.2f})"
         for line in (*run["lines"], *run.get("training", ()))
         for peer, ratio in line["ratios"].items()
         if ratio < 1 and not (peer.startswith("onnx") and (against(line, "onnx") or 0) >= 1)
@@ -147,8 +147,13 @@ def training(run: Run) -> Iterator[str]:
     yield "| --- | --- | --- |"
     for line in run["training"]:
         share = "" if line["share"] is None else f"{line['share']:.0%}"
-        yield f"| {line['name']} | {line['ratios']['torch']:.2f} | {share} |"
+        yield f"| {in_words(line['name'])} | {line['ratios']['torch']:.2f} | {share} |"
     yield ""
+
+
+def in_words(name: str) -> str:
+    """Runs of earlier days left the number open."""
+    return name.replace("1 thread(s)", "1 thread").replace("all thread(s)", "all threads")
 
 
 def _number(ratio: float | None) -> str:
@@ -209,7 +214,7 @@ def draw(kept: list[Run], path: Path, colours: Mapping[str, str]) -> None:
     keys = [pyplot.Line2D([], [], color=colours[peer], marker="o", label=name) for peer, name in PEERS.items()]
     figure.legend(handles=keys, loc="outside upper right", ncols=len(keys), frameon=False)
     last = kept[-1]
-    told = f"How many times as long the others take (batch, heads, tokens, d); last on {last['machine']['cpu']}"
+    told = f"How many times as long the others take (batch, heads, tokens, d)\nlast on {last['machine']['cpu']}"
     figure.suptitle(told, x=0.01, ha="left", fontsize=11)
     figure.savefig(path)
     pyplot.close(figure)

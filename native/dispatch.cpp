@@ -9,6 +9,7 @@
 #endif
 
 #include <atomic>
+#include <initializer_list>
 
 #include "attention.h"
 #include "threads.h"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import re
+from dataclasses import fields as fields_of
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from headwork.engine.backend import Backend
+from headwork.engine.bench import Limit, Line, Results
+from headwork.engine.bench.growth import Growth
 from headwork.marking import rules
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.example import compare
@@ -81,6 +85,12 @@ def test_every_variable_that_is_read_is_documented() -> None:
         read |= {name for name in names if ROOT / "tests" not in path.parents or name.startswith("HEADWORK_")}
     documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
     assert {name for name in read if not name.startswith("TORCHELASTIC_")} <= documented  # torchrun tells of itself so
+
+
+def test_every_figure_of_the_bench_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "json.md").read_text("utf-8")
+    held = {field.name for kept in (Results, Line, Limit, Growth, Backend) for field in fields_of(kept)}
+    assert not held - set(re.findall(r"`(\w+)`", page))
 
 
 def test_every_key_of_a_sheet_is_documented() -> None:

@@ -9,6 +9,8 @@ def test_my_attention():
 from collections.abc import Callable, Collection
 from typing import Any
 
+from headwork.errors import HeadworkError
+from headwork.inspecting.corners import CORNERS
 from headwork.inspecting.inspect import Inspection, inspect
 
 # Corners on which everybody agrees; what a token without keys gives, and float16, are matters of taste.
@@ -22,6 +24,8 @@ def assert_attention(
 
     `corners` are the ones that must hold besides; see `headwork inspect` for all of them.
     """
+    if unknown := [name for name in corners if name not in CORNERS]:
+        raise HeadworkError(f"there is no corner {unknown[0]!r}; choose among: {', '.join(CORNERS)}")
     found = inspect(function, seconds=seconds)
     failed = [corner for corner in found.corners if corner.name in corners and not corner.holds]
     if not found.agrees or failed or found.why:

@@ -1,6 +1,8 @@
 """The bench itself: what is timed is checked, a contender's trouble is told, nothing slow is left out."""
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from headwork.engine.backend import kernel
+from headwork.engine import bench
+from headwork.engine.backend import backend, kernel
 from headwork.engine.bench import Limit, Line, Results, growth, report
 from headwork.engine.bench.cases import CASES
 from headwork.engine.bench.checking import check
@@ -136,3 +139,14 @@ def test_where_the_system_tells_no_memory_the_rest_is_told(monkeypatch: pytest.M
     drawn = (tmp_path / "plot.svg").read_text("utf-8")
     assert "seconds, 1 head" in drawn
     assert "extra MB" not in drawn
+
+
+def test_what_is_kept_says_its_schema(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And the kernel that ran; docs/reference/json.md has the rest."""
+    monkeypatch.setattr(bench, "CASES", [replace(case, peers=()) for case in CASES if case.name == "2×2"])
+    monkeypatch.setattr(bench, "grow", lambda largest: [])
+    bench.run(quick=True, json_path=tmp_path / "figures.json")
+    kept = json.loads((tmp_path / "figures.json").read_text("utf-8"))
+    assert kept["schema"] == 1
+    assert kept["backend"]["cpu"] == backend().cpu
+    assert [line["name"] for line in kept["lines"]] == ["2×2"]

@@ -1,6 +1,7 @@
 """The native sources: laid out by clang-format, and a build that fails leaves a package that works."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -37,6 +38,14 @@ def test_every_source_is_in_the_guide() -> None:
 def test_what_only_linux_has_stands_behind_one_guard() -> None:
     """So that a build can be asked to do without all of it: -DHEADWORK_NO_LINUX=ON."""
     assert [path.name for path in SOURCES if "__linux__" in path.read_text("utf-8")] == ["system.h"]
+
+
+def test_lists_in_braces_bring_their_header() -> None:
+    """libstdc++ brings it along with others; libc++, which macOS has and wheels are built with, does not."""
+    brings = re.compile(r"#include <(?:initializer_list|utility|vector)>")
+    loops = {path: text for path in SOURCES if re.search(r"for \([^;]*: \{", text := path.read_text("utf-8"))}
+    assert loops
+    assert not [path.name for path, text in loops.items() if not brings.search(text)]
 
 
 def failing(name: str, folder: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,13 @@ def test_assert_attention_passes_and_fails() -> None:
         assert_attention(made.forgot_scale)
     with pytest.raises(AssertionError, match="it returns NaN or infinity"):
         assert_attention(made.overflows)
+
+
+@pytest.mark.parametrize("corners", [["fp16"], "float16"])
+def test_a_corner_that_is_none_is_refused(corners: Collection[str]) -> None:
+    """It would hold nothing: the test of somebody who has mistyped it could not fail."""
+    with pytest.raises(HeadworkError, match=r"no corner '(fp16|f)'; choose among: large scores, .*float16$"):
+        assert_attention(made.right, corners=corners)
 
 
 def test_a_parent_that_used_its_threads_does_not_hang_the_child() -> None:

@@ -15,6 +15,8 @@ from headwork.engine.bench.contenders import Contenders
 from headwork.engine.bench.growth import Growth, extra_memory, grow
 from headwork.engine.bench.peers import MACHINE
 
+SCHEMA = 1  # of the figures as JSON: docs/reference/json.md
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -94,7 +96,7 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
     results = Results(asdict(backend()), lines, growth, extra_memory(16384))
     report.table(results, console)
     if json_path is not None:
-        json_path.write_text(json.dumps(asdict(results), indent=1) + "\n")
+        json_path.write_text(json.dumps({"schema": SCHEMA, **asdict(results)}, indent=1) + "\n")
     if plot is not None:
         report.plot(results, plot)
     return results
