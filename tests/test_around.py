@@ -126,7 +126,7 @@ def test_a_row_of_equal_entries_has_a_norm_there_and_none_on_the_way_back() -> N
     table = {"formula": "single_head", "around": "pre-norm", "given": held, "part": parts}
     ready = Ready(read_problem(table, "Equal"))
     first, second = ready.problem.parts
-    assert ready.truth(first)[ready.steps["normed_1", None]] == ((0, 0), (-1, 1))
+    assert [[*row] for row in ready.truth(first)[ready.steps["normed_1", None]]] == [[0, 0], [-1, 1]]
     with pytest.raises(
         HeadworkError, match=r'σ_1 holds a 0, .* a row of equal entries has no norm: give it an eps, such as "0.0'
     ):
