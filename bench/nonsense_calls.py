@@ -57,9 +57,9 @@ def kept(rng: np.random.Generator, made: Callable[[Any], Any]) -> Given:
     """Newest tokens and what a cache has for two sequences: in one piece or in blocks, of 32 bits or of 8."""
     in_blocks, small, keys = rng.random() < 0.5, rng.random() < 0.4, int(rng.integers(1, 6))
     shape = (3, 2, 2, 4) if in_blocks else (2, 2, keys, 4)
-    given = {"q": rng.standard_normal((2, 4, int(rng.integers(1, 4)), 4)).astype(np.float32)}
+    given: Given = {"q": rng.standard_normal((2, 4, int(rng.integers(1, 4)), 4)).astype(np.float32)}
     for name in "kv":
-        bits = rng.integers(-127, 128, shape).astype(np.int8)
+        bits: Any = rng.integers(-127, 128, shape).astype(np.int8)
         given[name] = bits if small else rng.standard_normal(shape).astype(np.float32)
     if in_blocks:
         given |= {"block_table": np.array([[0, 1], [1, 2]]), "lengths": rng.integers(0, 5, 2)}
