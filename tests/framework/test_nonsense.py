@@ -55,10 +55,11 @@ def test_true_of_numpy_is_true() -> None:
 
 
 def test_switches_and_tables_of_a_cache() -> None:
-    for call, x in ((headwork.attention_decode, X[None]), (in_torch.attention_decode, T[None])):
-        assert (call(x, x, x, causal=np.True_) == call(x, x, x)).all()  # type: ignore[operator]
+    both: list[tuple[Any, Any]] = [(headwork.attention_decode, X[None]), (in_torch.attention_decode, T[None])]
+    for call, x in both:
+        assert (call(x, x, x, causal=np.True_) == call(x, x, x)).all()
         with pytest.raises(HeadworkError, match="causal is 1"):
-            call(x, x, x, causal=1)  # type: ignore[operator]
+            call(x, x, x, causal=1)
     odd: Any = "a"
     with pytest.raises(HeadworkError, match="block_table is no tensor"):
         in_torch.attention_decode(T[None], T[None], T[None], block_table=odd, lengths=[1])

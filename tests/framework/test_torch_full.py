@@ -161,7 +161,7 @@ def test_dropout_is_the_same_for_any_threads_and_drawn_anew_by_torch() -> None:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
             leaf = q.clone().requires_grad_()
-            out = attention(leaf, leaf, leaf, dropout=0.1, seed=5)
+            out: Any = attention(leaf, leaf, leaf, dropout=0.1, seed=5)
             out.square().sum().backward()
             found.append(torch.cat((out.detach(), leaf.grad)))
     finally:
@@ -178,13 +178,14 @@ def test_a_default_device_is_for_the_callers_own_tensors() -> None:
     """What a call makes for itself lies where its tensors lie; on "meta" there would be no numbers in it."""
     q, ends = drawn(2, 4, 9, 8, dtype=torch.float32), torch.tensor([0, 5, 9])
     packed, leaf = q[0].swapaxes(0, 1), q.clone().requires_grad_()
+    ours: Any = attention
     calls: dict[str, Any] = {
         "lengths": lambda: attention(q, q, q, lengths=[9, 4]),
         "tensors": lambda: attention(q, q, q, lengths=ends[1:], starts=[1, 0], causal=True, offset=0),
         "dropout": lambda: attention(q, q, q, dropout=0.5, seed=5),
         "packed": lambda: attention_varlen(packed, packed, packed, ends, ends),
         "decode": lambda: attention_decode(q, q, q, lengths=[9, 4]),
-        "gradients": lambda: torch.autograd.grad(attention(leaf, leaf, leaf, lengths=[9, 4]).sum(), leaf)[0],
+        "gradients": lambda: torch.autograd.grad(ours(leaf, leaf, leaf, lengths=[9, 4]).sum(), leaf)[0],
         "below torch": lambda: torch.autograd.grad(scaled_dot_product_attention(leaf, leaf, leaf).sum(), leaf)[0],
     }
     with use():

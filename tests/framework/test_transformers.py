@@ -172,6 +172,7 @@ def test_no_mask_of_tokens_by_keys_is_made() -> None:
     assert (rows.shape, rows.dtype, rows.ndim, rows.dim(), rows.size(-1)) == ((2, 1, 4, 4), torch.bool, 4, 4, 4)
     assert rows.whole is None  # so far
     holes = masks.mask(2, 4, 4, attention_mask=torch.tensor([[True, False, True, True]] * 2))
+    assert holes is not None
     assert type(holes) is torch.Tensor
     assert holes.dtype == torch.bool
     chunks = transformers.masking_utils.chunked_causal_mask_function(3, torch.zeros(1, dtype=torch.int64))

@@ -105,6 +105,8 @@ def check_tensors(*tensors: Tensor | None) -> None:
 
 def check_place(name: str, tensor: Tensor, query: Tensor) -> None:
     """For calls of our own: dense, and where the query is."""
+    if tensor.is_nested:
+        raise HeadworkError(f"{name} holds nested tensors: give padded ones, with lengths.")
     if tensor.layout != torch.strided:
         raise HeadworkError(f"{name} is laid out as {tensor.layout}: give {name}.to_dense().")
     if tensor.device != query.device:

@@ -16,11 +16,15 @@ from headwork.torch.formula import places
 
 Window = tuple[int, int]  # how many keys before and after its own position a token reads, −1 for all
 # What is asked of a mask without reading it; torch's compiler asks all of this, and compares it with what lies below.
-ATTRIBUTES = ("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "grad", "grad_fn", "_version")
-ATTRIBUTES += ("is_cpu", "is_cuda", "is_meta", "is_nested", "is_quantized", "is_sparse")
-METHODS = (Tensor.dim, Tensor.size, Tensor.stride, Tensor.storage_offset, Tensor.numel, Tensor.is_contiguous)
-METHODS += (Tensor.is_floating_point, Tensor.is_complex, Tensor.is_inference, Tensor.is_neg, Tensor.is_conj)
-FACTS = {getattr(Tensor, name).__get__ for name in ATTRIBUTES} | set(METHODS)
+ATTRIBUTES = (
+    *("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "grad", "grad_fn", "_version"),
+    *("is_cpu", "is_cuda", "is_meta", "is_nested", "is_quantized", "is_sparse"),
+)
+METHODS = (
+    *("dim", "size", "stride", "storage_offset", "numel", "is_contiguous"),
+    *("is_floating_point", "is_complex", "is_inference", "is_neg", "is_conj"),
+)
+FACTS = {getattr(Tensor, name).__get__ for name in ATTRIBUTES} | {getattr(Tensor, name) for name in METHODS}
 
 
 class MaskRows(Tensor):
