@@ -34,4 +34,7 @@ def test_every_mistake_opens(name: str) -> None:
 
 def test_a_mistake_that_ends_in_a_division_by_0_says_so() -> None:
     reply = ask(do="whatif", table=table_of(load("two-blocks")), problem=0, tag="no-exponential", way=0)
-    assert "nobody gets through with it: a number that is not 0 cannot be divided by 0" in reply["html"]
+    assert (
+        "nobody gets through with it: step head: sums_2 holds a 0, and nothing but 0 can be divided by it"
+        in reply["html"]
+    )
