@@ -10,7 +10,6 @@ from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.graph import Rules, Step, StepOf, needed, read
 from headwork.mistakes.operations import HideOthers, LaterColumn, LaterRow, LessMaximum, Share, ZeroHidden
-from headwork.mistakes.operations import shapes as shapes_of
 from headwork.numbers.surd import Real, Surd
 from headwork.readings.exact import Entry, Hidden, Matrix
 from headwork.readings.moving import not_given
@@ -84,18 +83,6 @@ def _axis(rule: int) -> Callable[..., str]:
     return along
 
 
-def _split(step: StepOf[ops.Split], wide: str) -> str:
-    width = shapes_of(step)[step][-1]
-    first = step.op.part * width + 1
-    return f"hw_split({wide},{first},{first + width - 1})"
-
-
-def _later_column(step: StepOf[LaterColumn], mask: str) -> str:
-    rows, columns = shapes_of(step)[step]
-    hidden = f"hw_const(hw_hidden,{rows},{step.op.by})"
-    return f"hw_join([hw_split({mask},{step.op.by + 1},{columns}),{hidden}])"
-
-
 def _constant(step: StepOf[ops.Constant]) -> str:
     rows, columns = step.op.shape
     return f"hw_const(float({real(step.op.value)}),{rows},{columns})"
@@ -126,7 +113,7 @@ MAXIMA: Rules[str] = {
     ops.Divide: _divide,
     ops.Add: _entry_by_entry(1),
     ops.Softmax: _axis(1),
-    ops.Split: _split,
+    ops.Split: lambda step, wide: f"hw_part({wide},{step.op.part},{step.op.of})",
     ops.Join: lambda step, *parts: f"hw_join([{','.join(parts)}])",
     ops.Constant: _constant,
     ops.Multiply: _entry_by_entry(2),
@@ -139,13 +126,13 @@ MAXIMA: Rules[str] = {
     ops.Stack: lambda step, *parts: f"hw_stack([{','.join(parts)}])",
     ops.Rotate: _rotate,
     ops.Softcap: lambda step, scores: f"hw_cap({scores},float({real(step.op.by)}))",
-    ops.Means: lambda step, matrix: f"hw_divide(hw_sums({matrix}),{shapes_of(step)[step.inputs[0]][-1]})",
+    ops.Means: lambda step, matrix: f"hw_means({matrix})",
     ops.SquareRoot: lambda step, matrix: f"hw_roots({matrix})",
     ops.Relu: lambda step, matrix: f"hw_positive({matrix})",
     ZeroHidden: _entry_by_entry(5),
     HideOthers: _entry_by_entry(6),
     Share: _axis(2),
     LaterRow: lambda step, mask: f"hw_later({mask},{step.op.by})",
-    LaterColumn: _later_column,
+    LaterColumn: lambda step, mask: f"hw_further({mask},{step.op.by})",
     LessMaximum: _less_maximum,
 }
