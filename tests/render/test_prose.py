@@ -41,6 +41,7 @@ from tests.render.conftest import require
         ("Q′_1", "Q'_{1}"),
         ("α_1,3", r"\alpha_{1,3}"),
         ("1,024", "1{,}024"),
+        ("scores_1[1,100]", r"\mathrm{scores}_{1}[1,100]"),
     ],
 )
 def test_text_and_its_formula(words: str, expected: str) -> None:
@@ -48,7 +49,8 @@ def test_text_and_its_formula(words: str, expected: str) -> None:
 
 
 def test_sentences_keep_their_words() -> None:
-    assert read_prose("See file_with_long_name (or not).") == ("See file_with_long_name (or not).",)
+    for words in ("See file_with_long_name (or not).", "Its file_name, or no_output at all."):
+        assert read_prose(words) == (words,)
     found = read_prose("Find Q_1, please.")
     assert found[0] == "Find "
     assert found[2] == ", please."

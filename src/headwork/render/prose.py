@@ -39,11 +39,23 @@ def read_maths(text: str) -> m.Maths:
     return _Reader("".join(text.split()).replace("-", "−")).line()
 
 
+def _tokens(text: str) -> Iterator[Token]:
+    """Within brackets a comma stands between numbers: scores_1[1,100] is a row and a column."""
+    brackets = 0
+    for token in _TOKEN.finditer(text):
+        kind, found = token.lastgroup or "", token.group()
+        brackets += (found == "[") - (found == "]")
+        first, *others = found.split(",") if kind == "number" and brackets > 0 else [found]
+        yield kind, first
+        for number in others:
+            yield from (("sign", ","), (kind, number))
+
+
 class _Reader:
     """Recursive descent over the tokens of one formula."""
 
     def __init__(self, text: str) -> None:
-        self.tokens: list[Token] = [(token.lastgroup or "", token.group()) for token in _TOKEN.finditer(text)]
+        self.tokens: list[Token] = list(_tokens(text))
 
     def line(self, until: str = "") -> m.Maths:
         items: list[m.Maths] = []
@@ -134,7 +146,8 @@ def _bare(maths: m.Maths) -> m.Maths:
 
 
 # Formulas in sentences: words that hold what only mathematics has.
-_MARKS = re.compile(r"[·√ᵀ×⊕²³⁴⁻∞Σ≥≤Α-ω]|\^|(?<!\w)[^\W\d_]+_[^\W_]{1,5}(?!\w)")
+# A name with a subscript is one where one of the two is short: d_model and scores_1 are, file_name is not.
+_MARKS = re.compile(r"[·√ᵀ×⊕²³⁴⁻∞Σ≥≤Α-ω]|\^|(?<!\w)(?:[^\W\d_]{1,2}_[^\W_]{1,5}|[^\W\d_]+_(?:[^\W_]{1,2}|\d+))(?!\w)")
 _WORD = re.compile(r"(\s+)|(\S+)")
 _LONGEST = 80  # characters of a word that may be a formula
 _EDGE = re.compile(r"^(?P<open>[\"“(]*?)(?P<body>.*?)(?P<close>[.,;:!?\"”]*)$", re.DOTALL)
