@@ -53,7 +53,7 @@ class Solver:
     def in_sheet_order(self) -> list[Step]:
         """What is given as the sheet gives it, then what follows from its other keys: a mask, angles."""
         handed = self.ready.handed
-        told = [self.ready.steps[key] for key in self.ready.problem.given]
+        told = [self.ready.handed_step(key) for key in self.ready.problem.given]
         return [*dict.fromkeys(step for step in (*told, *self.in_page_order(handed)) if step in handed)]
 
     # Values.

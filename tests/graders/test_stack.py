@@ -204,6 +204,15 @@ def test_gradients_follow_and_their_mistakes_are_named(tmp_path: Path) -> None:
     assert any("Consistent with gradient-not-transposed." in said for _, _, said in found[2].values())
 
 
+def test_a_gradient_that_is_given_stands_where_the_way_back_begins(tmp_path: Path) -> None:
+    """With more around attention its own output has a gradient too, which d_output is the name of elsewhere."""
+    path = Path(__file__).parent.parent / "attacks" / "gradient-given-around-attention" / "sheet.toml"
+    sheet = load(path)
+    (question,) = questions(export(path, "stack", tmp_path / "around.xml"))
+    (graded,) = question.graded([typed(sheet, parts_of(sheet))], 0, tmp_path)
+    assert points(question, graded) == pytest.approx(float(marks_of(sheet, parts_of(sheet)).max_score))
+
+
 def test_a_part_that_hands_matrices_over_and_several_problems(tmp_path: Path) -> None:
     path = export("block-matrices", "stack", tmp_path / "blocks.xml")
     sheet = load("block-matrices")

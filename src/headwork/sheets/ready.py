@@ -193,9 +193,13 @@ class Ready:
         for key, matrix in given.items():
             if key not in self.steps:
                 raise HeadworkError(f"{self._called(*key)} is given, but {self._offer()}")
-            # As given, d_output is where the way back begins, also where more stands around attention's output.
-            handed[self.seed if self.seed and key == ("d_output", None) else self.steps[key]] = matrix
+            handed[self.handed_step(key)] = matrix
         return handed
+
+    def handed_step(self, key: Key) -> Step:
+        """What is given by this name: d_output is where the way back begins, also where more stands around attention's
+        output, whose gradient it is elsewhere."""
+        return self.seed if self.seed and key == ("d_output", None) else self.steps[key]
 
     def asked(self, part: Part) -> list[Found]:
         names = self.names(part)

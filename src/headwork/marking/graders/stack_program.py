@@ -93,8 +93,7 @@ class Program:
     def _handed(self, label: str) -> dict[Step, str]:
         """What a part is given, by the names of the matrices."""
         truth = self.first.truths[label]
-        own = {step for step in truth.handed_exact if step not in self.first.ready.handed}
-        own |= {step for step in truth.handed_exact if (step.role, step.head) in truth.part.given}
+        own = {self.first.ready.handed_step(key) for key in truth.part.given}
         return {step: self.given[label if step in own else "", step] for step in truth.handed_exact}
 
     def _givens(self) -> Iterator[str]:
@@ -114,11 +113,12 @@ class Program:
         yield from (("", step) for step in self.first.ready.handed)
         for part in self.first.problem.parts:
             if part.kind in NUMBERS:
-                yield from ((part.label, self.first.ready.steps[key]) for key in part.given)
+                yield from ((part.label, self.first.ready.handed_step(key)) for key in part.given)
 
     def _given_in_variants(self, label: str, step: Step) -> Iterator[Matrix]:
+        place = [*self.first.ready.order].index(step)
         for variant in self.variants:
-            here = variant.ready.steps[step.role, step.head if isinstance(step.head, int) else None]
+            here = [*variant.ready.order][place]
             yield variant.truths[label].handed_exact[here] if label else variant.ready.handed[here]
 
     def _right(self) -> Iterator[str]:
