@@ -168,6 +168,20 @@ def test_a_crashing_function_is_reported(function: Any, why: str) -> None:
     assert why in found.why
 
 
+def test_a_function_that_ends_its_process_is_no_witness(tmp_path: Path) -> None:
+    """Without a signal, and after it was seen to agree: what it was still to be asked is not taken for granted."""
+    right = (
+        "    w = np.exp(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))\n    return w / w.sum(-1, keepdims=True) @ v\n"
+    )
+    for name, condition in (("at_once", "True"), ("late", "np.abs(q).max() > 50")):
+        source = f"import os\nimport numpy as np\ndef f(q, k, v):\n    if {condition}: os._exit(0)\n{right}"
+        (tmp_path / f"{name}.py").write_text(source, "utf-8")
+        found = inspect(f"{tmp_path / name}.py:f")
+        assert "it ended the process that it ran in, while" in found.why
+        with pytest.raises(AssertionError, match="it ended the process"):
+            assert_attention(f"{tmp_path / name}.py:f")
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [

@@ -19,6 +19,7 @@ from headwork.errors import HeadworkError
 Message = dict[str, Any]
 Emit = Callable[[Message], None]
 LONGEST_MESSAGE = 1_000_000
+FINISHED: Message = {}  # the child's last: a function can end its process by itself, and leave no other trace
 
 
 def in_own_process(work: Callable[[Emit], None], seconds: float, megabytes: int) -> Iterator[Message]:
@@ -31,7 +32,7 @@ def in_own_process(work: Callable[[Emit], None], seconds: float, megabytes: int)
         os.close(reading)
         _child(work, writing, seconds, megabytes)
     os.close(writing)
-    hung = False
+    hung = finished = False
     try:
         for line in _lines(reading, time.monotonic() + seconds):
             if line is None:
@@ -39,6 +40,7 @@ def in_own_process(work: Callable[[Emit], None], seconds: float, megabytes: int)
                 break
             with contextlib.suppress(ValueError):
                 message = json.loads(line)
+                finished = finished or message == FINISHED
                 if isinstance(message, dict):
                     yield message
     finally:
@@ -51,6 +53,8 @@ def in_own_process(work: Callable[[Emit], None], seconds: float, megabytes: int)
         yield {"ended": f"it did not come back within {seconds:g} s and was stopped"}
     elif os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
         yield {"ended": f"it crashed with {signal.Signals(os.WTERMSIG(status)).name}"}
+    elif not finished:
+        yield {"ended": "it ended the process that it ran in"}
 
 
 def _lines(reading: int, deadline: float) -> Iterator[bytes | None]:
@@ -89,6 +93,7 @@ def _child(work: Callable[[Emit], None], writing: int, seconds: float, megabytes
             work(emit)
         except BaseException as error:  # whatever it is, it is the function's own and is reported
             emit({"ended": described(error)})
+        emit(FINISHED)
     finally:
         os._exit(0)
 
