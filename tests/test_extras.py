@@ -17,6 +17,29 @@ def came_from(monkeypatch: pytest.MonkeyPatch, url: str | None) -> None:
     monkeypatch.setattr("importlib.metadata.distribution", {"headwork": found}.__getitem__)
 
 
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder with Python and pip in it, first on PATH: what an activated environment is."""
+    (tmp_path / "bin").mkdir()
+    for name in ("python", "pip"):
+        (tmp_path / "bin" / name).touch(0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path / "bin"
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_where_pip_is_another_pythons_ours_is_named(
+    monkeypatch: pytest.MonkeyPatch, programs: Path, other: bool
+) -> None:
+    """Who calls .venv/bin/headwork by its path, as `make run` tells, would install for the system's Python."""
+    (programs / "pip").rename(programs.parent / "pip")
+    monkeypatch.setenv("PATH", str(programs.parent) if other else "")
+    came_from(monkeypatch, None)
+    ours = f"{programs}/python -m pip install"
+    assert how_to_install("typst") == f"in a checkout of headwork, {ours} '.[pages]'; elsewhere, {ours} typst"
+
+
 def test_from_a_wheel_its_file_brings_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wheel = tmp_path / "my wheels" / "headwork-0-py3-none-any.whl"
     wheel.parent.mkdir()

@@ -111,6 +111,17 @@ def test_what_a_build_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         build.interpreter(build.TARGETS[1])
 
 
+def test_a_python_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`which python3.12` finds pyenv's stand-in, and the message must not deny it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "python3.13").write_text("#!/bin/sh\necho 'pyenv: python3.13: command not found' >&2\nexit 127\n")
+    (tmp_path / "python3.13").chmod(0o755)
+    with pytest.raises(
+        SystemExit, match=r"on PATH\.\n.*python3\.13 does not start: pyenv: python3\.13: command not found$"
+    ):
+        build.interpreter(build.TARGETS[1])
+
+
 def test_what_is_missing_is_told_before_anything_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An hour later nobody would be there to read it."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -62,18 +62,26 @@ def run(*command: str | Path, env: Mapping[str, str] = {}) -> str:
     return done.stdout
 
 
+HEADERS = "import sys, sysconfig, os; sys.exit(not os.path.exists(sysconfig.get_path('include') + '/Python.h'))"
+
+
 def interpreter(target: Target) -> str:
     """A Python on this machine whose headers serve the target: that version, or a later one for the stable ABI."""
     last = 14 if target.stable else target.python[1]
+    refused = ""
     for minor in range(target.python[1], last + 1):
         found = shutil.which(f"python3.{minor}")
-        headers = "import sys, sysconfig, os; sys.exit(not os.path.exists(sysconfig.get_path('include') + '/Python.h'))"
-        if found and subprocess.run([found, "-c", headers], capture_output=True).returncode == 0:
+        if found is None:
+            continue
+        asked = subprocess.run([found, "-c", HEADERS], capture_output=True, text=True)
+        if asked.returncode == 0:
             return found
+        if asked.stderr:  # pyenv's stand-in for a version that is there and not chosen says so, and how to choose
+            refused += f"\n{found} does not start: {' '.join(asked.stderr.split())}"
     wanted = ".".join(map(str, target.python))
     later = " or a later one" if target.stable else ""
     raise SystemExit(
-        f"The wheel {target.tag} needs Python {wanted}{later} with its headers (python{wanted}-dev) on PATH."
+        f"The wheel {target.tag} needs Python {wanted}{later} with its headers (python{wanted}-dev) on PATH.{refused}"
     )
 
 

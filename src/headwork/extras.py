@@ -1,5 +1,6 @@
 """Packages that only some of headwork needs: what each adds, and a missing one says how to get it."""
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,20 @@ def needs(module: str) -> Any:
 def how_to_install(*packages: str) -> str:
     """headwork is on no package index yet, so extras come with the wheel it was installed from, or from a checkout."""
     extras = ",".join(dict.fromkeys(EXTRAS[package][0] for package in packages))
-    wheel = _wheel()
+    pip, wheel = _pip(), _wheel()
     if wheel is not None:
-        return f"pip install '{wheel}[{extras}]'"
-    return f"in a checkout of headwork, pip install '.[{extras}]'; elsewhere, pip install {' '.join(packages)}"
+        return f"{pip} install '{wheel}[{extras}]'"
+    return f"in a checkout of headwork, {pip} install '.[{extras}]'; elsewhere, {pip} install {' '.join(packages)}"
+
+
+def _pip() -> str:
+    """What is typed as `pip` may be another Python's, for one who calls .venv/bin/headwork as `make run` tells."""
+    from shlex import quote
+    from shutil import which
+
+    found = which("pip")
+    ours = found is not None and Path(found).parent == Path(sys.executable).parent
+    return "pip" if ours else f"{quote(sys.executable)} -m pip"
 
 
 def _wheel() -> Path | None:
