@@ -6,14 +6,17 @@ import doctest
 import importlib.util
 import re
 from dataclasses import fields as fields_of
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import headwork
 from headwork.engine.backend import Backend
 from headwork.engine.bench import Limit, Line, Results
 from headwork.engine.bench.growth import Growth
+from headwork.formulas import FORMULAS
 from headwork.marking import rules
 from headwork.mistakes.catalogue import CATALOGUE
 from headwork.mistakes.example import compare
@@ -97,3 +100,34 @@ def test_every_key_of_a_sheet_is_documented() -> None:
     for name, keys in (("sheets", {*fields._PROBLEM, *fields._PART, *fields._SIZES}), ("marking", {*rules._KEYS})):
         words = set(re.findall(r"\w+", (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8")))
         assert not keys - words
+
+
+def test_what_other_words_lead_to_is_there() -> None:
+    """The names that the page gives are functions, options, formulas and keys, and each word is in one row."""
+    page = (ROOT / "docs" / "reference" / "words.md").read_text("utf-8")
+    named = re.findall(r"`([^`]+)`", page)
+    for name in (name for name in named if name.startswith("headwork.")):
+        module, _, attribute = name.rpartition(".")
+        if module == "headwork.torch":
+            require("torch")
+        assert hasattr(importlib.import_module(module), attribute), name
+    options = {name.rstrip("=") for name in named if name.endswith("=")}
+    assert options <= set(signature(headwork.attention).parameters)
+    assert set(re.findall(r'"(\w+)"`', page)) <= {*FORMULAS, "gradient"}
+    keys = {"context", "K_past", "V_past", "points", *fields._PROBLEM}
+    assert {name for name in named if re.fullmatch(r"\w+", name)} <= keys
+    others = [row.split("|")[1] for row in page.splitlines() if row.startswith("| ")]
+    for word in (
+        "SDPA",
+        "GQA",
+        "MQA",
+        "RoPE",
+        "ALiBi",
+        "KV cache",
+        "FlashAttention",
+        "LaTeX",
+        "Jupyter",
+        "rubric",
+        "quiz",
+    ):
+        assert sum(word in row for row in others) == 1, word
