@@ -22,7 +22,7 @@ def doctor() -> None:
         )
     ]
     missing = [package for package, found, *_ in packages if found == "missing"]
-    ways = [Paragraph((f"Extras bring what is missing: {how_to_install(*missing)}.",))] if missing else []
+    ways = [Paragraph((f"Extras bring what is missing: {how_to_install(*missing)}",))] if missing else []
     show(pieces([Title(f"headwork {headwork.__version__}"), *tables, *ways], width()))
 
 
