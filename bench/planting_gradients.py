@@ -1,6 +1,6 @@
 """Mistakes on the way back, planted in drawn sheets: how many are named, and how often random answers are accused.
 
-python bench/planting_gradients.py [2000]
+python bench/planting_gradients.py [2000] [seed]
 """
 
 import sys
@@ -44,16 +44,16 @@ def sheet_with_gradients(seed: int, number: int) -> Sheet:
     return replace(sheet, problems=(replace(problem, given={**problem.given, ("d_output", None): d}, parts=parts),))
 
 
-def main(cases: int) -> None:
+def main(cases: int, seed: int) -> None:
     tags = set(ENTERED[on_the_way_back.__name__])
     planted: Counter[str] = Counter()
     named: Counter[str] = Counter()
     random = accused = 0
-    drawn = np.random.default_rng(1)
+    drawn = np.random.default_rng(seed)
     for number in count():
         if planted.total() >= cases:
             break
-        desk = Desk(sheet_with_gradients(5, number))
+        desk = Desk(sheet_with_gradients(seed, number))
         for tag, graph in desk.diagnosis.single:
             if tag not in tags:
                 continue
@@ -74,4 +74,4 @@ def main(cases: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    main(*(int(given) for given in [*sys.argv[1:], *["2000", "5"][len(sys.argv) - 1 :]]))

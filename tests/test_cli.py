@@ -313,6 +313,12 @@ def test_a_working_is_indexed_by_name() -> None:
     assert working["Q_1"].value == working["Q", 1].value
     with pytest.raises(KeyError, match="'masked' is not worked out here; there is"):
         working["masked"]
+    with pytest.raises(KeyError, match="there is"):
+        working["Q", 7]
+    with pytest.raises(KeyError, match="is not worked out here; did you mean 'head_output_1'"):
+        working["head_ouput", 1]
+    with pytest.raises(headwork.HeadworkError, match="unknown role 'dW_Q'; did you mean 'd_W_Q'"):
+        working["dW_Q"]
     names: list[Any] = [str(step.name) for step in working.problems[1].parts[2].steps]
     assert names[-1] == "M"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwork.errors import HeadworkError
+from headwork.errors import HeadworkError, did_you_mean
 from headwork.graph import Head, Step
 from headwork.maths import Holds, Prose, Statement
 from headwork.notation import Name, Notation, is_vector
@@ -293,7 +293,10 @@ class ProblemWorking(Shown):
                     return step
             if role == "output" and part.steps and part.steps[-1].role == "head_output":
                 return part.steps[-1]
-        raise KeyError(f"{key!r} is not worked out here; there is {', '.join(self._names())}")
+        names = self._names()
+        known = any(step.role == role for part in self.parts for step in part.steps)
+        near = "" if known or isinstance(key, str) else did_you_mean(f"{role}_{key[1]}", names)
+        raise KeyError(f"{key!r} is not worked out here{near or '; there is ' + ', '.join(names)}")
 
     def _names(self) -> list[str]:
         first = self.notation.first_index

@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from headwork import HeadworkError, solve
-from headwork.maths import Letter
+from headwork.maths import Letter, Sign
 from headwork.render.blocks import Block, Picture
 from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
@@ -134,7 +134,13 @@ def test_rows_that_stand_as_columns_are_told_as_columns() -> None:
 
 def test_a_prime_of_a_printed_page_belongs_to_its_letter() -> None:
     """As a sign of its own it stood apart, with the number of the head below it."""
-    assert [NODES[Letter](Letter(name)) for name in ("Q′", "head′")] == ['italic("Q")\'', 'upright("head")\'']
+    assert [NODES[Letter](Letter(name)) for name in ("Q′", "head′")] == ["italic(Q)'", 'upright("head")\'']
+
+
+def test_printed_signs_have_the_room_that_they_need() -> None:
+    """As strings V ran into the sign after it, and ∘ into the matrices on both sides."""
+    printed = [NODES[type(maths)](maths) for maths in (Letter("V"), Sign("∘"), Sign(";"))]
+    assert printed == ["italic(V)", "compose", "\\;"]
 
 
 def test_a_picture_larger_than_a_page_is_made_smaller() -> None:

@@ -40,10 +40,10 @@ _PREAMBLE = """#set document(title: {title})
   let half = size.width / 2
   let left = none
   for cell in cells.pos() {
-    let (here, there) = (measure(cell).width, if left == none { size.width } else { measure(left).width })
+    let last = size.width - measure(cell).width
+    let first = if left == none { size.width } else { measure(left).width + 0.8em.to-absolute() }
     if left == none { left = cell }
-    else if calc.max(here, there) <= half { row((half, half), left, cell); left = none }
-    else if here + there + 0.8em.to-absolute() <= size.width { row((1fr, here), left, cell); left = none }
+    else if first <= last { row((calc.max(first, calc.min(half, last)), 1fr), left, cell); left = none }
     else { row((1fr,), left); left = cell }
   }
   if left != none { row((1fr,), left) }
@@ -245,7 +245,17 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
 
 # Formulas, in Typst's mathematics.
 
-_SIGNS = {"·": "dot.op", "×": "times", "−": "minus", "=": "=", "+": "+", "≈": "approx", "…": "dots.h", "|": "bar.v"}
+_SIGNS = {
+    "·": "dot.op",
+    "×": "times",
+    "−": "minus",
+    "=": "=",
+    "+": "+",
+    "≈": "approx",
+    "…": "dots.h",
+    "|": "bar.v",
+    "∘": "compose",
+}
 
 
 def typst_maths(maths: m.Maths) -> str:
@@ -264,8 +274,8 @@ def _letter(letter: m.Letter) -> str:
     base = letter.text.rstrip("′")
     primes = "'" * (len(letter.text) - len(base))
     if len(base) == 1:
-        # A string of one letter is upright in Typst; a letter of its own is not.
-        return f"italic({string(base)}){primes}" if base.isalpha() else string(base) + primes
+        # As a string it would lose the room that a slanted letter needs after it: "V=".
+        return f"italic({base}){primes}" if base.isalpha() else string(base) + primes
     return f"upright({string(base)}){primes}"
 
 
@@ -294,7 +304,7 @@ def _grid(grid: m.Grid) -> str:
 def _sign(sign: m.Sign) -> str:
     if sign.text in _SIGNS:
         return _SIGNS[sign.text]
-    return f"\\{sign.text}" if sign.text in "()[]," else string(sign.text)
+    return f"\\{sign.text}" if sign.text in "()[],;" else string(sign.text)
 
 
 def _row(row: m.Row) -> str:

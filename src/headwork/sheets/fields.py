@@ -160,7 +160,8 @@ def role_and_head(name: str, first: int) -> Key:
         if head < 0:
             raise HeadworkError(f"'{name}': heads are counted from {first} on this sheet")
         return role, head
-    meant = did_you_mean(name, ROLES) or did_you_mean(role, ROLES)
+    roles = [*ROLES, *(f"d_{each}" for each in ROLES)]
+    meant = did_you_mean(name, roles) or did_you_mean(role, roles)
     known = f"; choose from {', '.join(USUAL_ROLES)} …, or one head's such as Q_{first}"
     raise HeadworkError(f"unknown role '{name[:40]}'{meant or known}")
 
