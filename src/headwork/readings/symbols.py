@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import sympy
@@ -31,11 +31,16 @@ def named(step: Step, shape: ops.Shape, notation: Notation = PLAIN) -> SymbolMat
     if not all(isinstance(size, int) for size in shape):
         raise HeadworkError(f"{PLAIN.of(step)} needs sizes in numbers to have entries; give tokens, d_model …")
     rows, columns = shape[-2:]
-    name = small(notation.of(step))
-    first = notation.first_index
+    return _entries(notation.of(step), int(rows), int(columns), notation.first_index)
+
+
+@lru_cache(maxsize=256)
+def _entries(name: Name, rows: int, columns: int, first: int) -> SymbolMatrix:
+    """A proof asks for the same names again at every step, and SymPy's symbols of one name are one."""
+    name = small(name)
     return tuple(
-        tuple(sympy.Symbol(str(name.with_subscripts(i + first, j + first)), real=True) for j in range(int(columns)))
-        for i in range(int(rows))
+        tuple(sympy.Symbol(str(name.with_subscripts(i + first, j + first)), real=True) for j in range(columns))
+        for i in range(rows)
     )
 
 
