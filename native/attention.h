@@ -115,6 +115,10 @@ int hw_linear_layer(const hw_linear *of);
 // Whether that is ahead of the library that others bring: Intel's gives an AMD with vectors of 64 bytes half of them.
 int hw_linear_is_ahead(void);
 
+// Whether what is read ahead fits beside what is worked in the first-level cache of this CPU, and had better go there:
+// a Zen 5 drops most of what is asked for in the second level.
+int hw_reads_into_first_level(void);
+
 // What to time to know the machine's limits: float32 operations that wait for nothing, and reading that does no more.
 void hw_multiply_add(int64_t operations, int threads);
 void hw_read(const char *data, int64_t bytes, int threads);

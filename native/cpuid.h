@@ -30,6 +30,13 @@ inline bool made_by_amd() {
            last == 0x444d4163;
 }
 
+// The bytes of an AMD's first-level data cache; 0 where it does not say.
+inline unsigned first_level_of_amd() {
+    unsigned kind, shape, sets, more;
+    if (!__get_cpuid_count(0x8000001d, 0, &kind, &shape, &sets, &more) || (kind & 0x1f) != 1) return 0;
+    return ((shape >> 22) + 1) * ((shape >> 12 & 0x3ff) + 1) * ((shape & 0xfff) + 1) * (sets + 1);
+}
+
 inline bool has_avx2() {
     constexpr uint32_t fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29, avx2 = 1u << 5;
     return system_saves(0x06) && cpu_has(1, ecx, fma | avx | f16c) && cpu_has(7, ebx, avx2);

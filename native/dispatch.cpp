@@ -176,6 +176,15 @@ int hw_linear_is_ahead() {
 #endif
 }
 
+int hw_reads_into_first_level() {
+#ifdef HEADWORK_X86
+    static const bool does = made_by_amd() && first_level_of_amd() >= 48 << 10;
+    return does;
+#else
+    return 0;
+#endif
+}
+
 void hw_multiply_add(int64_t operations, int threads) {
     chosen().load()->multiply_add(operations, threads > 0 ? threads : default_threads());
 }

@@ -60,12 +60,17 @@ HW_INLINE void dot_rows(T *p, const T *q, const char *const *k, int64_t d_k, int
                         Ahead &ahead) {
     constexpr int KT = row_sums<T> / R;
     const char *key[KT];
+    const char *next_key[KT];
     HW_EACH(j, 0, KT) key[j] = k[least(first + j, last)];
+    HW_EACH(j, 0, KT) next_key[j] = k[least(first + KT + j, last)];
     Vec<T> sum[row_sums<T>] = {};
     for (int64_t c = 0; c < d_k; c += W<T>) {
-        ahead.fetch<lines_of<T, S>(KT), 2>();
+        const int64_t byte = c * static_cast<int64_t>(sizeof(S));
+        ahead.fetch_from_afar<lines_of<T, S>(KT)>();
+        if (byte % Ahead::line == 0)
+            HW_EACH(j, 0, KT) ahead.fetch_again<1>(next_key[j] + byte);
         Vec<T> part[KT];
-        HW_EACH(j, 0, KT) part[j] = load_as<T, S>(key[j] + c * static_cast<int64_t>(sizeof(S)));
+        HW_EACH(j, 0, KT) part[j] = load_as<T, S>(key[j] + byte);
         HW_EACH(r, 0, R) {
             Vec<T> query = load<T>(q + r * d_k + c);
             hold(query);
@@ -95,7 +100,8 @@ HW_INLINE void mix_rows_tile(T *o, int64_t d_v, const T *p, const char *const *v
     Vec<T> sum[R][CV] = {};
 #pragma GCC unroll 2
     for (int64_t j = 0; j < keys; ++j) {
-        ahead.fetch<lines_of<T, S>(CV), 2>();
+        ahead.fetch_from_afar<lines_of<T, S>(CV)>();
+        ahead.fetch_again<lines_of<T, S>(CV)>(v[least(j + 4, keys - 1)] + at);
         Vec<T> value[CV];
         HW_EACH(c, 0, CV) value[c] = load_as<T, S>(v[j] + at + c * W<T> * static_cast<int64_t>(sizeof(S)));
         HW_EACH(r, 0, R)
@@ -282,7 +288,9 @@ template <class T> void list_scales(T *scale, const KeyRows &rows, int64_t start
 HW_INLINE Ahead ahead_of(const hw_attention &call, const char *const *list, const hw_array &array, int64_t width,
                          int64_t count) {
     const int64_t bytes = width * bytes_of(array.type);
-    return call.block_table ? Ahead(list, bytes, count) : Ahead(*list, array.row, bytes, count);
+    Ahead ahead = call.block_table ? Ahead(list, bytes, count) : Ahead(*list, array.row, bytes, count);
+    ahead.into_first_level = hw_reads_into_first_level();
+    return ahead;
 }
 
 // The keys, values and scales of a group.

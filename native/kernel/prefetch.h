@@ -6,6 +6,8 @@
 
 namespace headwork::HW_CPU {
 
+constexpr int first_level = 3; // the cache, as __builtin_prefetch calls it
+
 // Asks for what will be read next while this is worked, a line or so for every vector of products: without it memory
 // waits for arithmetic, asked for in bursts arithmetic waits for memory, and column by column it comes at two thirds of
 // the speed. At the end it asks for the last row again, which costs nothing.
@@ -14,6 +16,7 @@ struct Ahead {
     const char *next = nullptr, *end_of_row = nullptr;
     int64_t row = 0, length = 0, rows = 0; // bytes from row to row, and of a row in whole lines
     const char *const *list = nullptr;     // where rows lie in no order: each of them
+    bool into_first_level = false;         // also from afar
 
     Ahead() = default;
     Ahead(const char *from, int64_t step, int64_t bytes, int64_t count)
@@ -27,15 +30,30 @@ struct Ahead {
         end_of_row = next + length;
     }
 
-    // `level` 3 is for the first-level cache, 2 for the second: where all comes from memory once, more is under way
-    // then.
-    template <int lines, int level = 3> HW_INLINE void fetch() {
-        HW_EACH(i, 0, lines) __builtin_prefetch(next + i * line, 0, level);
-        next += lines * line;
-        if (__builtin_expect(next >= end_of_row, 0)) turn();
+    template <int lines> HW_INLINE void fetch() {
+        HW_EACH(i, 0, lines) __builtin_prefetch(next + i * line, 0, first_level);
+        advance(lines);
+    }
+
+    // Where all comes from memory once: into the second-level cache, so that more is under way, unless the CPU has room
+    // for it in the first.
+    template <int lines> HW_INLINE void fetch_from_afar() {
+        if (into_first_level) return fetch<lines>();
+        HW_EACH(i, 0, lines) __builtin_prefetch(next + i * line, 0, 2);
+        advance(lines);
+    }
+
+    // What is due soon, once more: a CPU that is asked for more than it can have under way forgets the rest.
+    template <int lines> HW_INLINE void fetch_again(const char *from) const {
+        if (into_first_level)
+            HW_EACH(i, 0, lines) __builtin_prefetch(from + i * line, 0, first_level);
     }
 
   private:
+    HW_INLINE void advance(int lines) {
+        next += lines * line;
+        if (__builtin_expect(next >= end_of_row, 0)) turn();
+    }
     void turn() {
         if (--rows > 0) end_of_row = list ? *++list + length : end_of_row + row;
         next = end_of_row - length;
