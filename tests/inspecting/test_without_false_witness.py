@@ -9,6 +9,7 @@ from tests.inspecting import right_numpy, wrong_numpy
 
 torch = pytest.importorskip("torch")
 from tests.inspecting import (  # noqa: E402  # they need torch
+    courses,
     right_styles,
     right_torch,
     right_tutorials,
@@ -17,8 +18,8 @@ from tests.inspecting import (  # noqa: E402  # they need torch
     wrong_torch,
 )
 
-RIGHT = [right_numpy, right_torch, right_tutorials, right_styles, undecided_torch]
-WRONG = [wrong_numpy, wrong_torch, wrong_styles]
+RIGHT = [right_numpy, right_torch, right_tutorials, right_styles, undecided_torch, courses]
+WRONG = [wrong_numpy, wrong_torch, wrong_styles, courses]
 
 
 def each(modules: list[Any], names: str) -> list[Any]:
@@ -90,6 +91,9 @@ class _Mixed(wrong_torch.Layer):
         (wrong_torch.SoftmaxOverHeads, "weights"),
         (wrong_styles.softmax_twice, "weights"),
         (_Mixed, "joined"),
+        (courses.KeysForValues, "V"),
+        (courses.scaled_on_one_side, "scaled"),
+        (courses.SoftmaxOverHeads, "weights"),
     ],
 )
 def test_the_step_that_is_named_is_the_first_that_differs(target: Any, step: str) -> None:

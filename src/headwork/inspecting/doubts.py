@@ -12,6 +12,7 @@ from headwork.mistakes.predict import Variant
 from headwork.readings.values import Array
 
 ALIKE = 1e-6
+FINE = 1e-6  # a change that single precision still sees
 
 
 def doubts(trial: Trial) -> str:
@@ -28,6 +29,8 @@ def doubts(trial: Trial) -> str:
         return _otherwise_in_batches(trial)
     if trial.verdict != "disagrees":
         return ""
+    if _coarse(trial):
+        return "it works in half precision, in which a mistake cannot be told from rounding; let it work in float32"
     if trial.masked:
         return f"without a mask it agrees; what form '{trial.caller.mask.name}' has is not known"
     return _unlike_attention(trial)
@@ -67,6 +70,17 @@ def _unlike_attention(trial: Trial) -> str:
     if not _same_wherever_tokens_stand(trial):
         return "what it gives depends on where a token stands, as with rotary or relative positions"
     return ""
+
+
+def _coarse(trial: Trial) -> bool:
+    """Whether a change too small for half precision is lost, and a large one is not."""
+
+    def kept(by: float) -> float:
+        case = {role: x * (1 + by) if role in ("X", "Q", "K", "V") else x for role, x in trial.case.items()}
+        answer = trial.caller(case, trial.heads)
+        return float(np.mean(answer == trial.answer)) if answer.shape == trial.answer.shape else 0.0
+
+    return kept(FINE) > 0.5 > kept(0.25)
 
 
 def _same_wherever_tokens_stand(trial: Trial) -> bool:
