@@ -255,6 +255,13 @@ def test_too_few_places_are_told_as_that() -> None:
     assert judged("0.6 0.3; 0.73 0.27").message == ""
 
 
+def test_more_places_than_are_known_are_told_as_that() -> None:
+    said = "is right in the 2 decimal places asked for, and not in those it gives beyond"
+    one = judged("0.7316 0.2684; 0.73 0.27")
+    assert (one.verdict, one.entries_wrong, one.message) == ("wrong", ((1, 1), (1, 2)), said)
+    assert judged("0.7316 0.2684; 0.83 0.27").message == ""
+
+
 def test_a_percentage_of_nothing() -> None:
     with pytest.raises(NumberError):
         read_number("%")

@@ -198,6 +198,14 @@ class _Attempt:
         has = "no decimal places" if places < 1 else f"{places} decimal place{'s' if places > 1 else ''}"
         return f"has {has} where {self.judge.rules.tolerance.asked(self.judge.places)} are asked for"
 
+    def _too_fine(self, off: Wrong) -> str:
+        """That the answer gives more places than it knows, if so."""
+        places = self.judge.places
+        if not all(self.judge.rules.tolerance.too_fine(self.answer[i][j], self.near[i][j], places) for i, j in off):
+            return ""
+        asked = f"{places} decimal place{'s' if places > 1 else ''}"
+        return f"is right in the {asked} asked for, and not in those it gives beyond"
+
     def _most(self, off: Wrong) -> bool:
         """Whether so few entries are off that the others are no chance."""
         return 2 * len(off) <= len(flat(self.near))
@@ -259,7 +267,7 @@ class _Attempt:
         ]
         tags = [] if self._missing() else self.diagnosis.diagnose(self._case, bases)
         if base is None or not base.slips:
-            return self._mark("wrong", wrong, tags=tags)
+            return self._mark("wrong", wrong, tags=tags, message=self._too_fine(wrong))
         return self._mark("wrong", wrong, base.slips, tags, lambda: base.meaning)
 
     def _mark(

@@ -211,6 +211,11 @@ class Tolerance:
             return False
         return abs(answer.near - right) <= (0.5 + CLEAR) * _unit(answer.places)[1]
 
+    def too_fine(self, answer: Written, right: float, asked: int) -> bool:
+        """Whether the answer is right in the places asked for, and wrong in those that it gives beyond."""
+        beyond = self.rule == "last-place" and answer.places is not None and answer.places > asked
+        return beyond and abs(answer.near - right) < _unit(asked)[1]
+
 
 @cache
 def _unit(places: int) -> tuple[Fraction, float]:
