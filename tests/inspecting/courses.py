@@ -93,6 +93,20 @@ def scaled_on_one_side(queries: Any, keys: Any, values: Any) -> Any:
     return _softmax(scores), _softmax(scores) @ values
 
 
+def no_weight_below_nought(q: Any, k: Any, v: Any) -> Any:
+    scores = np.maximum(q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1]), 0)
+    return scores / scores.sum(-1, keepdims=True) @ v
+
+
+def root_as_a_whole_number(q: Any, k: Any, v: Any) -> Any:
+    return _softmax(q @ np.swapaxes(k, -1, -2) / int(np.sqrt(q.shape[-1]))) @ v
+
+
+class AddsWhatCameIn(OneHeadOfKeys):
+    def forward(self, x: Tensor) -> Any:
+        return x + super().forward(x)
+
+
 def in_half_precision(q: Tensor, k: Tensor, v: Tensor) -> Any:
     return F.scaled_dot_product_attention(*(x.to(torch.bfloat16) for x in (q, k, v))).to(torch.float32)
 
@@ -110,4 +124,4 @@ class HalfPrecisionInside(nn.Module):
 
 AGREE = ("mask_to_be_added", "row_by_row", "MaskMustBeGiven", "OneHeadOfKeys", "WithoutParameters")
 UNDECIDED = ("in_half_precision", "HalfPrecisionInside")
-WRONG = {"SoftmaxDownTheColumns": "softmax-columns", "SoftmaxOverHeads": ""}
+WRONG = {"SoftmaxDownTheColumns": "softmax-columns", "SoftmaxOverHeads": "", "root_as_a_whole_number": ""}

@@ -94,6 +94,9 @@ class _Mixed(wrong_torch.Layer):
         (courses.KeysForValues, "V"),
         (courses.scaled_on_one_side, "scaled"),
         (courses.SoftmaxOverHeads, "weights"),
+        (courses.root_as_a_whole_number, "scaled"),
+        (courses.no_weight_below_nought, "weights"),
+        (courses.AddsWhatCameIn, "output"),
     ],
 )
 def test_the_step_that_is_named_is_the_first_that_differs(target: Any, step: str) -> None:

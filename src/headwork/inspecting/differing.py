@@ -42,8 +42,11 @@ def _told(bench: "_Bare | _Projected") -> str:
     from_one, from_other = bench.with_values(one), bench.with_values(other)
     if same(from_one, from_other):
         return bench.values  # which it reads nothing of
-    if not same(bench.with_values(one + other), from_one + from_other):
+    nothing = bench.with_values(np.zeros(bench.shape))
+    if not same(bench.with_values(one + other) + nothing, from_one + from_other):
         return "scores"  # which then hang on the values
+    if not same(nothing, np.zeros_like(nothing)):
+        return ""  # something is added to what the heads put out
     theirs, ours, scaled = bench.weights()
     if same(theirs, ours):
         return "" if bench.joins(one) else "joined"
@@ -56,7 +59,10 @@ def _told(bench: "_Bare | _Projected") -> str:
     if same(told, weights):
         return "weights"  # a softmax of them once more
     factor = (told * scaled).sum() / (scaled * scaled).sum()
-    return "scaled" if np.allclose(told, factor * scaled, atol=1e-4 * np.abs(told).max()) else "scores"
+    if np.allclose(told, factor * scaled, atol=1e-4 * np.abs(told).max()):
+        return "scaled"
+    rising = np.diff(np.take_along_axis(theirs, np.argsort(scaled, axis=-1), axis=-1))
+    return "weights" if np.all(rising >= -1e-6) else "scores"  # right ones, shared out in another way
 
 
 def _in_another_order(theirs: Array, ours: Array, heads: int) -> bool:
