@@ -105,6 +105,11 @@ def test_the_step_that_is_named_is_the_first_that_differs(target: Any, step: str
     assert f"The first step that can be told apart is {step}." in str(found)
 
 
+def test_the_smallest_input_is_shown_of_masks_that_must_be_given_and_keys_that_heads_share() -> None:
+    for layer in (courses.SoftmaxDownTheColumns, courses.SoftmaxOverHeads):
+        assert "The code returned" in inspect(layer).example
+
+
 def test_layouts_and_packings_are_told() -> None:
     told = {name: inspect(getattr(right_numpy, name)).convention for name in right_numpy.AGREE[2:6]}
     assert [text.split("numpy, ")[1] for text in told.values()] == [
