@@ -3,6 +3,7 @@ tree from node to node. The answer test is AlgEquiv on whole numbers alone."""
 
 import random
 from pathlib import Path
+from struct import pack, unpack
 from typing import Any
 from xml.etree import ElementTree
 
@@ -190,6 +191,20 @@ def test_every_tolerance_and_a_penalty(tolerance: str, tmp_path: Path) -> None:
     for parts, graded in zip(students, found, strict=True):
         marks = marks_of(sheet, parts)
         assert points(question, graded) == pytest.approx(float(marks.score), abs=1e-5)
+
+
+def test_what_single_precision_prints_in_full_is_right(sheet: Sheet, tmp_path: Path) -> None:
+    (tmp_path / "sheet.toml").write_text(sheet_toml(sheet), "utf-8")
+    (question,) = questions(export(tmp_path / "sheet.toml", "stack", tmp_path / "sheet.xml"))
+    parts = parts_of(sheet, places=12)
+    for answers in parts.values():
+        for rows in answers.values():
+            for row in rows:
+                row[:] = [x if x == "-inf" else f"{unpack('f', pack('f', float(x)))[0]:.12f}" for x in row]
+    (graded,) = question.graded([typed(sheet, parts)], 0, tmp_path)
+    marks = marks_of(sheet, parts)
+    assert marks.score == marks.max_score
+    assert points(question, graded) == pytest.approx(float(marks.max_score), abs=1e-5)
 
 
 def test_gradients_follow_and_their_mistakes_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.inspecting import right_numpy, wrong_numpy
 
 torch = pytest.importorskip("torch")
 from tests.inspecting import (  # noqa: E402  # they need torch
+    courses,
     right_styles,
     right_torch,
     right_tutorials,
@@ -17,8 +18,8 @@ from tests.inspecting import (  # noqa: E402  # they need torch
     wrong_torch,
 )
 
-RIGHT = [right_numpy, right_torch, right_tutorials, right_styles, undecided_torch]
-WRONG = [wrong_numpy, wrong_torch, wrong_styles]
+RIGHT = [right_numpy, right_torch, right_tutorials, right_styles, undecided_torch, courses]
+WRONG = [wrong_numpy, wrong_torch, wrong_styles, courses]
 
 
 def each(modules: list[Any], names: str) -> list[Any]:
@@ -90,12 +91,23 @@ class _Mixed(wrong_torch.Layer):
         (wrong_torch.SoftmaxOverHeads, "weights"),
         (wrong_styles.softmax_twice, "weights"),
         (_Mixed, "joined"),
+        (courses.KeysForValues, "V"),
+        (courses.scaled_on_one_side, "scaled"),
+        (courses.SoftmaxOverHeads, "weights"),
+        (courses.root_as_a_whole_number, "scaled"),
+        (courses.no_weight_below_nought, "weights"),
+        (courses.AddsWhatCameIn, "output"),
     ],
 )
 def test_the_step_that_is_named_is_the_first_that_differs(target: Any, step: str) -> None:
     found = inspect(target)
     assert (found.verdict, found.first_difference) == ("disagrees", step)
     assert f"The first step that can be told apart is {step}." in str(found)
+
+
+def test_the_smallest_input_is_shown_of_masks_that_must_be_given_and_keys_that_heads_share() -> None:
+    for layer in (courses.SoftmaxDownTheColumns, courses.SoftmaxOverHeads):
+        assert "The code returned" in inspect(layer).example
 
 
 def test_layouts_and_packings_are_told() -> None:

@@ -2,6 +2,7 @@
 worth nothing to who is not."""
 
 from functools import cache
+from math import trunc
 from random import Random
 
 import pytest
@@ -26,10 +27,15 @@ def marker(number: int) -> Marker:
     return Marker(new_sheet(PLANS[number], seed=5))
 
 
-def texts(answers: Written, places: int) -> Answers:
+def texts(answers: Written, places: int, cut: bool = False) -> Answers:
     parts: dict[str, dict[str, list[list[str]]]] = {}
     for (part, name), matrix in answers.items():
-        rows = [[f"{x:.{places}f}" for x in row] for row in half_up(matrix, places)]
+        written = (
+            [[trunc(round(x * 10**places, 6)) / 10**places for x in row] for row in matrix]
+            if cut
+            else half_up(matrix, places)
+        )
+        rows = [[f"{x:.{places}f}" for x in row] for row in written]
         parts.setdefault(part, {})[name] = rows
     return Answers("student", parts)
 
@@ -62,6 +68,16 @@ def test_who_carries_a_slip_on_loses_nothing_after_it(kind: str) -> None:
         assert marked[number].verdict == "wrong"
         assert {answer.verdict for answer in marked[number + 1 :]} <= {"right", "follows"}
         assert all(answer.right == answer.entries for answer in marked[number + 1 :])
+
+
+def test_who_cuts_numbers_off_loses_nothing_either() -> None:
+    """Weights of 0.5399 … are kept whole and written 0.53."""
+    generator = Random(5)
+    for student in range(60):
+        desk = marker(student % 3)
+        answers, number = carried_on(desk, 2, None, generator)
+        marked = answers_of(desk.mark(texts(answers, 2, cut=True)))
+        assert {answer.verdict for answer in marked[number + 1 :]} <= {"right", "follows"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,9 +151,9 @@ def test_the_message_and_the_working_are_from_own_numbers() -> None:
     assert float(working.result) == pytest.approx(1.192, abs=1e-3)  # type: ignore[arg-type]  # it is not hidden
 
 
-def test_a_slip_is_handed_on_within_its_rounding() -> None:
-    """0.55 may be anything from 0.545 to 0.555, and ten times as much what follows from it; no more."""
-    near, far = (weighed(f"{number} 4.5; 7.31 2.69", weights="0.55 0.45; 0.73 0.27")[2] for number in ("5.55", "5.57"))
+def test_a_slip_is_handed_on_within_what_writing_left_off() -> None:
+    """0.55 may be anything from 0.545 to 0.56, and ten times as much what follows from it; no more."""
+    near, far = (weighed(f"{number} 4.5; 7.31 2.69", weights="0.55 0.45; 0.73 0.27")[2] for number in ("5.60", "5.62"))
     assert near.verdict == "follows"
     assert (far.verdict, far.entries_wrong) == ("wrong", ((1, 1),))
 

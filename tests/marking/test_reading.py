@@ -1,6 +1,7 @@
 """Answers as people write them: numbers, matrices, names."""
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -46,6 +47,7 @@ def judged(weights: Any, marking: str = "") -> AnswerMark:
         [["73%", "27 %"], ["73%", "27%"]],
         "0,73 0,27; 0,73 0,27",
         "0,73, 0,27\n0,73, 0,27",
+        "0.73, 0.27,\n0.73, 0.27,",
         "[[0,73 0,27], [0,73 0,27]]",
         [["0,73", "0,27"], ["0,73", "0,27"]],
         "73% 27%; 0,73 0,27",
@@ -66,6 +68,8 @@ def judged(weights: Any, marking: str = "") -> AnswerMark:
         "W_{1} = 0.73 0.27; 0.73 0.27",
         "Array([[0.7310586, 0.26894143],\n       [0.7310586, 0.26894143]], dtype=float32)",
         "Matrix([[0.73, 0.27], [0.73, 0.27]])",
+        "tf.Tensor(\n[[0.7310586  0.26894143]\n [0.7310586  0.26894143]], shape=(2, 2), dtype=float32)",
+        "<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\narray([[0.73, 0.27],\n       [0.73, 0.27]], dtype=float32)>",
         "[[np.float64(0.7311), np.float64(0.2689)], [np.float64(0.7311), np.float64(0.2689)]]",
         r"\begin{pmatrix} 0.73 & 0.27 \\ 0.73 & 0.27 \end{pmatrix}",
         r"$$W = \left[\begin{array}{cc} 0{,}73 & 0{,}27 \\[2pt] 73\,\% & \frac{27}{100} \\ \end{array}\right]$$",
@@ -135,8 +139,11 @@ def test_an_entry_that_nobody_knows_costs_itself_alone() -> None:
 
 
 def test_a_number_may_be_written_by_hand() -> None:
-    texts = ("1 3/4", "-1 3/4", "–2", "1,5×10²", "2·10³", "2·3")
-    assert [read_number(text).near for text in texts] == [1.75, -1.75, -2, 150, 2000, 6]
+    texts = ("1 3/4", "-1 3/4", "–2", "1,5×10²", "2·10³", "2·3", "-10^9")
+    assert [read_number(text).near for text in texts] == [1.75, -1.75, -2, 150, 2000, 6, -1e9]
+    assert (
+        read_number("3/np.sqrt(2)") == read_number("3/math.sqrt(2)") == replace(read_number("3/√2"), text="3/sqrt(2)")
+    )
     assert read_number("6.65×10⁻³").places == 5
     with pytest.raises(NumberError):
         read_number("1 3")
@@ -158,6 +165,17 @@ def test_what_is_hidden_as_programs_have_it(hidden: str) -> None:
 def test_what_is_not_hidden(text: str) -> None:
     with pytest.raises(NumberError):
         read_number(text)
+
+
+@pytest.mark.parametrize("hidden", ["-inf", "-1e9", "-1000000000", "-10^9", "-10000", "-3.4028234663852886e+38"])
+def test_what_code_hides_with_is_as_good_as_the_masks_own(hidden: str) -> None:
+    sheet = parse_sheet(
+        SHEET.replace("{marking}", 'mask = "causal"').replace('"weights"', '"masked", "weights"'), "test"
+    )
+    part = mark(sheet, {"a": {"masked": f"1 {hidden}; 2 1", "weights": "1 0; 0.73 0.27"}}).parts[0]
+    assert [answer.verdict for answer in part.answers] == ["right", "right"]
+    weak = mark(sheet, {"a": {"masked": "1 -9; 2 1", "weights": "1 0; 0.73 0.27"}}).parts[0]
+    assert [answer.entries_wrong for answer in weak.answers] == [((1, 2),), ()]
 
 
 def test_latex_keeps_its_fractions_and_roots() -> None:
@@ -208,11 +226,15 @@ def test_what_only_looks_like_a_matrix_is_malformed_at_once(hostile: str) -> Non
     [
         ("0.8276622470953353", "0.82766224709533519", True),
         ("0.8276622470953353", "0.8276622470950", True),
-        ("0.8276622470953353", "0.8276622", False),
+        ("0.8276622470953353", "0.8276", False),
         ("123.45678901234567", "123.45678901234561", True),
+        ("0.8807970881462097", "0.8807970779778823", True),  # single precision, as tensor.tolist() has it
+        ("0.0045870906", "0.004587090536", True),
+        ("0.880797", "0.880799", False),
+        ("12345678", "12345679", False),  # at least the places asked for
     ],
 )
-def test_digits_beyond_float64_claim_nothing(text: str, right: str, verdict: bool) -> None:
+def test_digits_beyond_single_precision_claim_nothing(text: str, right: str, verdict: bool) -> None:
     exact = Fraction(right)
     assert Tolerance().accepts(read_number(text), to_float(exact), lambda: exact, 2) is verdict
 
@@ -231,6 +253,13 @@ def test_too_few_places_are_told_as_that() -> None:
         "has 2 decimal places where 3 are asked for"
     )
     assert judged("0.6 0.3; 0.73 0.27").message == ""
+
+
+def test_more_places_than_are_known_are_told_as_that() -> None:
+    said = "is right in the 2 decimal places asked for, and not in those it gives beyond"
+    one = judged("0.7316 0.2684; 0.73 0.27")
+    assert (one.verdict, one.entries_wrong, one.message) == ("wrong", ((1, 1), (1, 2)), said)
+    assert judged("0.7316 0.2684; 0.83 0.27").message == ""
 
 
 def test_a_percentage_of_nothing() -> None:

@@ -11,7 +11,11 @@ import numpy as np
 from headwork.errors import HeadworkError
 from headwork.inspecting.projections import Parameter
 
-HEADS = ("heads", "num_heads", "n_heads", "nhead", "n_head", "h", "nheads", "number_of_heads", "num_attention_heads")
+HEADS = (
+    *("heads", "num_heads", "n_heads", "nhead", "n_head", "h", "nheads", "number_of_heads", "num_attention_heads"),
+    *("num_head", "nb_heads", "nh", "n_attn_heads", "n_attention_heads", "attention_heads"),
+)
+HEADS_OF_FUNCTIONS = (*HEADS, "H")  # which of a layer may be another size
 KV_HEADS = ("kv_heads", "num_kv_heads", "n_kv_heads", "num_key_value_heads", "n_kv_head", "num_kv_groups")
 WIDTHS = (
     *("d_model", "embed_dim", "dim", "embed_size", "hidden_size", "hidden_dim", "d", "emb", "n_embd", "d_in", "d_out"),
@@ -58,7 +62,7 @@ def sizes_by_name(d_model: int, heads: int, kv_heads: int) -> dict[str, Any]:
 def built(target: Any, d_model: int, heads: int) -> Any:
     """A function or an instance as it is; a class, or a factory of layers, called with the sizes that it asks for."""
     if not _to_be_built(target):
-        return target
+        return _without_parameters(target)
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(0)
     np.random.seed(0)  # theirs, not ours: their parameters are to be the same every time
@@ -77,7 +81,15 @@ def built(target: Any, d_model: int, heads: int) -> Any:
             given[name] = known[name]
         elif needed:
             raise HeadworkError(f"its constructor asks for '{name}', and what that is to be is not known")
-    return target(**given)
+    return _without_parameters(target(**given))
+
+
+def _without_parameters(made: Any) -> Any:
+    """A torch module that has none is as good as a function."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(made, torch.nn.Module) or any(True for _ in made.parameters()):
+        return made
+    return made.eval().forward
 
 
 def _to_be_built(target: Any) -> bool:

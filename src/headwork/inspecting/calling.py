@@ -5,15 +5,15 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from headwork.errors import HeadworkError
-from headwork.inspecting.building import HEADS, WIDTHS, WIDTHS_OF_A_HEAD, is_layer, parameters_of
+from headwork.inspecting.building import HEADS_OF_FUNCTIONS, WIDTHS, WIDTHS_OF_A_HEAD, is_layer, parameters_of
 from headwork.inspecting.layouts import LAYOUTS, LAYOUTS_OF_X, AxisOrder, CaseSizes, brought_back
-from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, OF_KEYS, MaskForm
+from headwork.inspecting.masking import CAUSAL, MASKS, NO_MASK, OF_KEYS, MaskForm, mask_forms
 from headwork.inspecting.projections import LayerProjections, projections, role_of
 from headwork.readings.values import Array
 
@@ -43,6 +43,7 @@ class Caller:
     roles: tuple[tuple[str, str], ...]  # of its arguments, by their names; "" is a place
     dtype: str = "float64"
     mask: MaskForm = NO_MASK
+    opened: MaskForm = NO_MASK  # in which it wants to be told that every key may be read, where it cannot do without
     form: str = FORMS[0]
     found: LayerProjections = field(default_factory=LayerProjections)  # a layer's projections
     d_model: int = 0  # a layer's own
@@ -109,9 +110,9 @@ class Caller:
         for name, role in self.roles:
             if role in ("mask", "causal"):
                 if name == self.mask.name and "mask" in case:
-                    named[name] = self._mask(case["mask"].astype(bool), case)
+                    named[name] = self._mask(case["mask"].astype(bool), case, self.mask)
                 elif role == "mask" and (name, "needed") in self.roles:
-                    named[name] = None
+                    named[name] = self._open_mask(case) if name == self.opened.name else None
             elif role == "needed":
                 continue
             elif name:
@@ -144,9 +145,13 @@ class Caller:
         each = array.reshape(rows, heads, columns // heads)
         return each if self.form == FORMS[3] else each.transpose(1, 0, 2)
 
-    def _mask(self, seen: Any, case: Case) -> Any:
+    def _open_mask(self, case: Case) -> Any:
+        tokens, keys = (case[role if "Q" in case else "X"].shape[-2] for role in "QK")
+        return self._mask(np.ones((tokens, keys), bool), case, self.opened)
+
+    def _mask(self, seen: Any, case: Case, form: MaskForm) -> Any:
         batch = (case["Q"] if "Q" in case else case["X"]).shape[:1] if self.layout.leading else (1,)
-        made = self.mask.made(seen, batch[0], self.dtype)
+        made = form.made(seen, batch[0], self.dtype)
         return made if isinstance(made, bool) else self._own_kind(made, keep=True)
 
     def _own_kind(self, array: Any, keep: bool = False) -> Any:
@@ -179,7 +184,16 @@ def arrays_of(returned: Any) -> list[Array]:
 
 
 def callers(function: Any, heads: int, d_model: int = 0) -> Iterator[Caller]:
-    """Every way in which the function might be meant to be called, likeliest first."""
+    """Every way in which the function might be meant to be called, likeliest first: one that needs a mask without it
+    (None), then with one that hides nothing."""
+    layer = is_layer(function)
+    yield from (ways := [*_callers(function, heads, d_model)])
+    for caller in ways:
+        for name in [name for name, role in caller.roles if role == "mask" and (name, "needed") in caller.roles]:
+            yield from (replace(caller, opened=form) for form in mask_forms(name, layer))
+
+
+def _callers(function: Any, heads: int, d_model: int) -> Iterator[Caller]:
     torch = sys.modules.get("torch")
     if is_layer(function):
         yield from _layer_callers(function, heads, d_model)
@@ -252,7 +266,7 @@ def _function_roles(parameters: Parameters | None) -> tuple[str, tuple[tuple[str
             given = dict(zip(names[1:], ("W_Q", "W_K", "W_V", "W_O"), strict=False))
         given = {names[0]: "X", **given}
     else:
-        kind = "wide" if any(name in HEADS for name in parameters) else "qkv"
+        kind = "wide" if any(name in HEADS_OF_FUNCTIONS for name in parameters) else "qkv"
         given = {n: role for n in names if (role := role_of(n)) in ("Q", "K", "V")}
         if sorted(given.values()) != ["K", "Q", "V"]:
             given = dict(zip(names, "QKV", strict=False))
@@ -282,7 +296,7 @@ def _layer_roles(parameters: Parameters | None) -> tuple[tuple[str, str], ...]:
 
 def _option(name: str) -> str:
     """What a parameter is that is no array of numbers: the role, or nothing."""
-    if name in HEADS:
+    if name in HEADS_OF_FUNCTIONS:
         return "heads"
     if name in WIDTHS_OF_A_HEAD:
         return "d_k"

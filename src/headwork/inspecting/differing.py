@@ -39,8 +39,14 @@ def first_difference(trial: Trial) -> str:
 def _told(bench: "_Bare | _Projected") -> str:
     generator = np.random.default_rng(6)
     one, other = (generator.normal(0, 1, bench.shape) for _ in range(2))
-    if not same(bench.with_values(one + other), bench.with_values(one) + bench.with_values(other)):
+    from_one, from_other = bench.with_values(one), bench.with_values(other)
+    if same(from_one, from_other):
+        return bench.values  # which it reads nothing of
+    nothing = bench.with_values(np.zeros(bench.shape))
+    if not same(bench.with_values(one + other) + nothing, from_one + from_other):
         return "scores"  # which then hang on the values
+    if not same(nothing, np.zeros_like(nothing)):
+        return ""  # something is added to what the heads put out
     theirs, ours, scaled = bench.weights()
     if same(theirs, ours):
         return "" if bench.joins(one) else "joined"
@@ -53,7 +59,10 @@ def _told(bench: "_Bare | _Projected") -> str:
     if same(told, weights):
         return "weights"  # a softmax of them once more
     factor = (told * scaled).sum() / (scaled * scaled).sum()
-    return "scaled" if np.allclose(told, factor * scaled, atol=1e-4 * np.abs(told).max()) else "scores"
+    if np.allclose(told, factor * scaled, atol=1e-4 * np.abs(told).max()):
+        return "scaled"
+    rising = np.diff(np.take_along_axis(theirs, np.argsort(scaled, axis=-1), axis=-1))
+    return "weights" if np.all(rising >= -1e-6) else "scores"  # right ones, shared out in another way
 
 
 def _in_another_order(theirs: Array, ours: Array, heads: int) -> bool:
@@ -64,10 +73,12 @@ def _in_another_order(theirs: Array, ours: Array, heads: int) -> bool:
 
 
 class _Bare:
-    """A function of Q, K and V."""
+    """A function of Q, K and V. There is a column more than keys: it may return its weights beside its answer."""
+
+    values = "head_output"
 
     def __init__(self, trial: Trial) -> None:
-        sizes = replace(trial.sizes, d_v=trial.sizes.keys)
+        sizes = replace(trial.sizes, d_v=trial.sizes.keys + 1)
         self.trial, self.case = trial, trial.caller.draw(sizes, np.random.default_rng(2))
         self.shape = self.case["V"].shape
 
@@ -82,12 +93,14 @@ class _Bare:
 
     def weights(self) -> tuple[Array, Array, Array]:
         """The code's, the formula's, and the formula's scaled scores."""
-        theirs = self.with_values(np.broadcast_to(np.eye(self.shape[-1]), self.shape).copy())
-        return theirs, _step(self.case, 1, "weights", None), _step(self.case, 1, "scaled", None)
+        theirs = self.with_values(np.broadcast_to(np.eye(*self.shape[-2:]), self.shape).copy())
+        return theirs[..., :-1], _step(self.case, 1, "weights", None), _step(self.case, 1, "scaled", None)
 
 
 class _Projected:
     """A layer, or a function of x and projections: the values come through W_V."""
+
+    values = "V"
 
     def __init__(self, trial: Trial) -> None:
         self.trial, self.case = trial, dict(trial.case)

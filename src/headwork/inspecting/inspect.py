@@ -142,7 +142,9 @@ def _example(said: Mapping[str, Any]) -> str:
         "part": [{"label": "a", "text": "By hand:", "find": ["head_output" if bare else "output"]}],
     }
     if not bare:
-        table["heads"] = int(said["heads"])
+        table["heads"] = heads = int(said["heads"])
+        d_k = len(given["W_Q"][0]) // heads
+        table["kv_heads"] = len(given["W_K"][0]) // d_k
     if "mask" in case or said.get("causal"):
         table["mask"] = _mask_of(case.get("mask"), bool(said.get("causal")))
     problem = read_problem(table, "The smallest input that shows it")

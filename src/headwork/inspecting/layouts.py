@@ -15,12 +15,12 @@ from headwork.readings.values import Array
 
 @dataclass(frozen=True)
 class CaseSizes:
-    """The lengths of a case."""
+    """The lengths of a case. The root of d_k is no whole number: or int(√d_k) would pass for it."""
 
     tokens: int = 5
     keys: int = 7
-    d_k: int = 4
-    d_v: int = 6
+    d_k: int = 6
+    d_v: int = 8
     heads: int = 2
     batch: int = 3
 

@@ -171,6 +171,8 @@ def _unpacked(rows: Array, role: str, heads: int, packing: tuple[Any, ...]) -> I
     """The parts of a wide parameter, each with its heads as blocks."""
     *axes, letters = packing
     parts = [letter for letter in letters if letter in role]
+    if role == "KV" and rows.shape[0] % (2 * heads):
+        heads = 1  # fewer keys and values than queries: all heads share them
     sizes = (len(parts), heads, rows.shape[0] // (len(parts) * heads))
     if rows.shape[0] != sizes[0] * sizes[1] * sizes[2]:
         raise ValueError("it cannot be shared by the heads")

@@ -58,4 +58,5 @@ def _whole_numbers(caller: Caller, target: Any, sizes: CaseSizes, seed: int) -> 
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.randint(-1, 3, parameter.shape))
-    return replace(next(iter(callers(module, sizes.heads, d_model))), layout=caller.layout, mask=caller.mask)
+    ways = callers(module, sizes.heads, d_model)
+    return replace(next(ways), layout=caller.layout, mask=caller.mask, opened=caller.opened)

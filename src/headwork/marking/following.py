@@ -2,8 +2,8 @@
 
 Numbers are handed on in two ways. As they were written; or in hand, by who keeps everything and rounds only when
 writing. In hand is what the slips so far lead to at full precision, with every slip in its place. All that is not
-known of a slip is how it was rounded: so each is moved by half a unit, alone, and as far as that moves a later number,
-so much more room has that number.
+known of a slip is what was left off where it was written, rounded or cut: so each is moved by a unit, alone, and as far
+as that moves a later number, so much more room has that number.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -39,7 +39,7 @@ class InHand:
 
     @cached_property
     def moved(self) -> dict[Entry, Floats]:
-        """The same with one slip's number moved by half a unit, for every slip that matters here."""
+        """The same with one slip's number moved by a unit, for every slip that matters here."""
         return self.work()
 
 
@@ -69,7 +69,7 @@ class Own:
 
     @cached_property
     def moved(self) -> dict[Entry, Floats]:
-        """What they lead to with one slip moved by half a unit, for every slip."""
+        """What they lead to with one slip moved by a unit, for every slip."""
         entries = dict.fromkeys(entry for hand in self.hands.values() for entry in hand.moved)
         found = {}
         for entry in entries:
@@ -155,7 +155,7 @@ class Earlier:
         before = self.hands[step]
         own = {(i, j): n for i, j, n in _placed(question.found, answer) if (i, j) in wrong}
         whole = all(float(x).is_integer() for x in flat(truth.near[step]) if isfinite(x))
-        rooms = {place: _half_a_unit(number, places, whole) for place, number in own.items()}
+        rooms = {place: _a_unit(number, places, whole) for place, number in own.items()}
         near = _laid(before.near, {place: number.near for place, number in own.items()})
 
         def moved() -> dict[Entry, Floats]:
@@ -183,11 +183,11 @@ def _laid(matrix: Floats, own: Mapping[tuple[int, int], float]) -> list[list[flo
     return laid
 
 
-def _half_a_unit(number: Written, asked: int, whole: bool) -> float:
-    """How far rounding may have moved a number; nothing where it is a fraction, or whole like all that are right."""
+def _a_unit(number: Written, asked: int, whole: bool) -> float:
+    """How far writing it may have moved a number; nothing where it is a fraction, or whole like all that are right."""
     if number.places is None or (whole and number.near.is_integer()):
         return 0.0
-    return 0.5 * 10.0 ** -max(asked, number.places)
+    return 10.0 ** -max(asked, number.places)
 
 
 def _rounded(matrix: Floats) -> Matrix:

@@ -1,7 +1,7 @@
 """One answer: read, held against the truth and against what the student's own earlier answers lead to."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from math import inf
@@ -19,7 +19,7 @@ from headwork.marking.truth import Truth
 from headwork.mistakes.diagnose import Case, Diagnosis, advice
 from headwork.mistakes.evidence import Tags, view
 from headwork.readings.entries import origin
-from headwork.readings.exact import Entry, Hidden, Matrix
+from headwork.readings.exact import HIDDEN, Entry, Hidden, Matrix
 from headwork.readings.floats import Floats, flat
 from headwork.readings.moving import by_entry
 from headwork.readings.shapes import shape_text
@@ -28,6 +28,7 @@ from headwork.sheets.ready import Ready
 from headwork.working import Arithmetic, arithmetic
 
 ROUNDED = "is as near as the rounded numbers that it was worked from"
+LOW = -1e4  # what code hides with: from here on e^x is 0 in every kind of float
 FARTHEST = 100  # times the tolerance: no rounding of slips explains more
 Wrong = list[tuple[int, int]]  # entries of an answer, counted from 0
 
@@ -66,6 +67,7 @@ class Judge:
             return AnswerMark(question.name, "malformed", size, message=str(error))
         if (len(answer), len(answer[0])) != shape:
             return self._misshapen(truth, question, answer, near)
+        answer = _hidden(answer, near)
         if any(isinstance(x.value, Hidden) for row in answer for x in row) and -inf not in flat(near):
             message = "holds −∞, which only a mask may hold; write numbers"
             return AnswerMark(question.name, "malformed", size, message=message)
@@ -97,6 +99,19 @@ def _oriented(answer: Numbers, question: Asked, shape: tuple[int, int]) -> Numbe
     """A single row may be written as the column that the page has."""
     column = question.found.row is not None and len(answer) == shape[1] and len(answer[0]) == 1
     return tuple(zip(*answer, strict=True)) if column else answer
+
+
+def _hidden(answer: Numbers, near: Floats) -> Numbers:
+    """Where the mask has −∞, a number that is as good: −1e9, as code has it."""
+    if -inf not in flat(near):
+        return answer
+    return tuple(
+        tuple(
+            replace(x, value=HIDDEN, near=-inf, places=None) if right == -inf and x.near <= LOW else x
+            for x, right in zip(*rows, strict=True)
+        )
+        for rows in zip(answer, near, strict=True)
+    )
 
 
 def _listed(names: list[str]) -> str:
@@ -183,6 +198,14 @@ class _Attempt:
         has = "no decimal places" if places < 1 else f"{places} decimal place{'s' if places > 1 else ''}"
         return f"has {has} where {self.judge.rules.tolerance.asked(self.judge.places)} are asked for"
 
+    def _too_fine(self, off: Wrong) -> str:
+        """That the answer gives more places than it knows, if so."""
+        places = self.judge.places
+        if not all(self.judge.rules.tolerance.too_fine(self.answer[i][j], self.near[i][j], places) for i, j in off):
+            return ""
+        asked = f"{places} decimal place{'s' if places > 1 else ''}"
+        return f"is right in the {asked} asked for, and not in those it gives beyond"
+
     def _most(self, off: Wrong) -> bool:
         """Whether so few entries are off that the others are no chance."""
         return 2 * len(off) <= len(flat(self.near))
@@ -244,7 +267,7 @@ class _Attempt:
         ]
         tags = [] if self._missing() else self.diagnosis.diagnose(self._case, bases)
         if base is None or not base.slips:
-            return self._mark("wrong", wrong, tags=tags)
+            return self._mark("wrong", wrong, tags=tags, message=self._too_fine(wrong))
         return self._mark("wrong", wrong, base.slips, tags, lambda: base.meaning)
 
     def _mark(

@@ -11,8 +11,9 @@ LONGEST = 20_000  # characters of one answer
 # a short answer must not take long to refuse.
 _ONLY_NUMBERS = re.compile(r"[-+\d./;, \n]*", re.ASCII)
 _CALL = re.compile(
-    r"(?:[a-z]{1,8}\.)?(?:as)?(?:[Aa]rray|tensor|[Mm]atrix)\( ?(\[.*\])\s?(?:,[\w\s.,:=<>'\"]*)?\)", re.DOTALL
+    r"(?:[a-z]{1,8}\.)?(?:as)?(?:[Aa]rray|[Tt]ensor|[Mm]atrix)\(\s?(\[.*\])\s?(?:,[\w\s.,:=<>()'\"]*)?\)", re.DOTALL
 )
+_TENSORFLOW = re.compile(r"<tf\.Tensor: [^\[\]]{0,80}numpy=\s?(.*)>", re.DOTALL)
 _SCALAR = re.compile(r"np\.(?:float|int)\d{1,3}\(([^()]{1,40})\)")  # how NumPy prints one number of a list
 _NAMED = re.compile(r"[^\W\d]\w{0,40}(?:_\{\w{1,40}\})?\s?[=≈](?!=)\s?")  # Q_1 = …
 _SHORTENED = re.compile(r"^\.\.\.|\.\.\.(?!\n)|…|\\[lcvd]?dots\b", re.MULTILINE)  # before a line's end it is MATLAB's
@@ -53,6 +54,7 @@ def plain(text: str) -> str:
     if _ONLY_NUMBERS.fullmatch(text) and "  " not in text and "..." not in text and "\n\n" not in text:
         return text.strip()  # as most answers are
     text = _SCALAR.sub(r"\1", _single_spaced(text.translate(TYPED)))
+    text = printed[1] if (printed := _TENSORFLOW.fullmatch(text)) else text
     text = text[named.end() :] if (named := _NAMED.match(text)) else text
     text = re.sub(r"(?<=[\])]) ?;$", "", text)  # MATLAB's way to print nothing
     if _SHORTENED.search(text):

@@ -104,7 +104,7 @@ def _from_text(text: str) -> Texts:
 
 
 def _entries(row: str) -> list[str]:
-    return re.split(r"\s*,\s*|\s+", row.strip())
+    return re.split(r"\s*,\s*|\s+", row.strip().removesuffix(",").rstrip())
 
 
 def _bracketed(row: str) -> list[str]:

@@ -24,10 +24,12 @@ from headwork.numbers.parse import NumberError, parse_number
 from headwork.numbers.surd import Real
 from headwork.readings.exact import HIDDEN, Entry, Hidden
 
-DIGITS = 12  # that a number can claim: more are a machine's, and float64 does not answer for the last of them
+DIGITS = 6  # that a number can claim: more are a machine's, and single precision does not answer for the last of them
 CLEAR = 1e-9  # float64 decides where the difference is this much clearer than its own noise
 _DECIMAL = re.compile(r"[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
 _COMMA = re.compile(r"^([+-]?\d+),(\d+)$", re.ASCII)  # a number of its own with a decimal comma
+_TEN = re.compile(r"^([+-]?)(?=10 ?(?:\^|\*\*|[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]))")  # a power of ten alone
+_ROOT = re.compile(r"\b(?:np|numpy|math|torch|jnp)\.(?=sqrt\()")
 _POWER = re.compile(r" ?[*·×x] ?10 ?(?:\^|\*\*) ?\(?([+-]?\d+)\)?$| ?[*·×x] ?10([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)$", re.ASCII)
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _HIDDEN = re.compile(r"-(?:[a-z]{1,5}\.)?(?:inf(?:inity)?|∞|oo)|float\(['\"]-inf(?:inity)?['\"]\)", re.IGNORECASE)
@@ -78,7 +80,7 @@ def read_number(text: str | int) -> Written:
         return Written(HIDDEN, -inf, None, "−∞")
     if words.endswith("%") and "%" not in words[:-1]:
         return _hundredth(read_number(words[:-1]))
-    words = _COMMA.sub(r"\1.\2", _plainly(words))
+    words = _COMMA.sub(r"\1.\2", _plainly(_ROOT.sub("", words)))
     value = parse_number(words)
     near = to_float(value)
     if isinf(near):
@@ -94,10 +96,11 @@ def _plainly(words: str) -> str:
     """A whole number and a fraction as their sum; a decimal times a power of ten as 6.65e-1."""
     if mixed := _MIXED.fullmatch(words):
         return f"{mixed[1]}({mixed[2]}+{mixed[3]})"
-    power = _POWER.search(words)
+    counted = _TEN.sub(r"\g<1>1·", words)
+    power = _POWER.search(counted)
     if power is None:
         return words
-    decimal = _COMMA.sub(r"\1.\2", words[: power.start()])
+    decimal = _COMMA.sub(r"\1.\2", counted[: power.start()])
     plain = _DECIMAL.fullmatch(decimal) is not None and not re.search("[eE]", decimal)
     return f"{decimal}e{power[1] or power[2].translate(_RAISED)}" if plain else words
 
@@ -207,6 +210,11 @@ class Tolerance:
         if answer.places is None or answer.places >= self.asked(asked) or isinf(right):
             return False
         return abs(answer.near - right) <= (0.5 + CLEAR) * _unit(answer.places)[1]
+
+    def too_fine(self, answer: Written, right: float, asked: int) -> bool:
+        """Whether the answer is right in the places asked for, and wrong in those that it gives beyond."""
+        beyond = self.rule == "last-place" and answer.places is not None and answer.places > asked
+        return beyond and abs(answer.near - right) < _unit(asked)[1]
 
 
 @cache
