@@ -22,7 +22,7 @@ from headwork.sheets.sheet import NUMBERS, Sheet
 
 LONGEST_CELL = 20_000  # characters of one cell
 MOST_COLUMNS = 10_000
-Place = tuple[str, str]  # part and name
+Column = tuple[str, str]  # part and name
 Row = Callable[[list[str], int], Answers]
 
 STUDENT = "student"  # whose row it is, in a CSV of ours
@@ -82,7 +82,7 @@ def _reader(header: list[str], path: Path, sheet: Sheet | None) -> Row:
     return _by_order(_boxes(sheet), path)
 
 
-def _columns(header: list[str], path: Path, who: int) -> dict[int, Place]:
+def _columns(header: list[str], path: Path, who: int) -> dict[int, Column]:
     """For every column but the student's its part and name."""
     columns = {}
     for i, name in enumerate(header):
@@ -95,7 +95,7 @@ def _columns(header: list[str], path: Path, who: int) -> dict[int, Place]:
     return columns
 
 
-def _by_columns(name: int, columns: dict[int, Place], width: int) -> Row:
+def _by_columns(name: int, columns: dict[int, Column], width: int) -> Row:
     def read(row: list[str], line: int) -> Answers:
         student = row[name].strip()[:100] if name < len(row) else ""
         if len(row) != width:
@@ -107,7 +107,7 @@ def _by_columns(name: int, columns: dict[int, Place], width: int) -> Row:
     return read
 
 
-def _boxes(sheet: Sheet) -> list[Place]:
+def _boxes(sheet: Sheet) -> list[Column]:
     """The entries of every answer in numbers, as a form has them one after the other."""
     found = []
     for number, problem in enumerate(sheet.problems, 1):
@@ -119,7 +119,7 @@ def _boxes(sheet: Sheet) -> list[Place]:
     return found
 
 
-def _by_order(boxes: list[Place], path: Path) -> Row:
+def _by_order(boxes: list[Column], path: Path) -> Row:
     numbers = [str(i + 1) for i in range(len(boxes))]
 
     def read(row: list[str], line: int) -> Answers:
