@@ -171,8 +171,13 @@ def test_files_that_are_no_sheets(tmp_path: Path) -> None:
             load(path)
         assert message in str(error.value)
         assert name in str(error.value)
+    (tmp_path / "windows.toml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())  # as its editors save UTF-8
+    assert load(tmp_path / "windows.toml").problems == parse_sheet(GOOD, "good.toml").problems
     with pytest.raises(SheetError, match="is a directory"):
         load(tmp_path)
+    if Path("/dev/zero").exists():
+        with pytest.raises(SheetError, match="too many bytes"):
+            load("/dev/zero")
     with pytest.raises(SheetError, match="there is no sheet 'nowhere'; give a path or one of: block-matrices"):
         load("nowhere")
 
