@@ -5,17 +5,15 @@ Canvas puts a number before the name and has columns of its own. Moodle has one 
 all that was typed: "part 1: 2; part 2: 0.881"; which box is which the sheet tells.
 """
 
-import csv
 import re
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.marking.one_file import LARGEST_FILE, Answers
-from headwork.marking.spreadsheet import separator
+from headwork.marking.one_file import Answers
+from headwork.marking.spreadsheet import csv_reader
 from headwork.sheets.questions import questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import NUMBERS, Sheet
@@ -36,35 +34,18 @@ _COMMA = re.compile(r"([+-]?\d*),(\d+)")
 
 def read_rows(path: Path, sheet: Sheet | None) -> Iterator[Answers]:
     """Every student in a CSV, one at a time."""
-    csv.field_size_limit(LONGEST_CELL)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _lines(file, path)
-            first = next(lines, "")
-            rows = csv.reader(chain([first], lines), strict=True, delimiter=separator(first))
-            header = [name.strip() for name in next(rows, [])]
-            read = _reader(header, path, sheet)
-            found = False
-            for row in rows:
-                if any(cell.strip() for cell in row):
-                    found = True
-                    yield read(row, rows.line_num)
-            if not found:
-                raise HeadworkError(f"{path} has a first line and no student below it; give what the class handed in")
-    except UnicodeDecodeError:
-        raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
-    except csv.Error as error:
-        raise HeadworkError(f"{path}: line {rows.line_num}: {error}; a cell has at most {LONGEST_CELL:,}") from None
-    except OSError as error:
-        raise HeadworkError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _lines(file: Any, path: Path) -> Iterator[str]:
-    """Line by line, none longer than a row can be: a file without line ends must not fill the memory."""
-    while line := file.readline(LARGEST_FILE + 1):
-        if len(line) > LARGEST_FILE:
-            raise HeadworkError(f"{path} has a line of more than {LARGEST_FILE:,} characters")
-        yield line
+    with csv_reader(path) as rows:
+        header = [name.strip() for name in next(rows, [])]
+        read = _reader(header, path, sheet)
+        found = False
+        for row in rows:
+            if any(len(cell) > LONGEST_CELL for cell in row):
+                raise HeadworkError(f"{path}: line {rows.line_num}: a cell has at most {LONGEST_CELL:,} characters")
+            if any(cell.strip() for cell in row):
+                found = True
+                yield read(row, rows.line_num)
+        if not found:
+            raise HeadworkError(f"{path} has a first line and no student below it; give what the class handed in")
 
 
 def _reader(header: list[str], path: Path, sheet: Sheet | None) -> Row:
