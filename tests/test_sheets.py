@@ -333,3 +333,13 @@ def test_a_row_that_is_asked_for_brings_the_rows_and_matrices_it_rests_on() -> N
         "scaled",
         "weights",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [({"places": 10**6}, "50"), ({"places": -1}, "50"), ({"places": True}, "places"), ({"softmax": "x"}, "softmax")],
+)
+def test_what_replaces_a_sheets_key_is_checked_as_the_key_is(asked: dict[str, Any], message: str) -> None:
+    """A million places were worked at for hours, and a softmax of another name was the whole one."""
+    with pytest.raises(HeadworkError, match=message):
+        headwork.solve("two-heads", **asked)
