@@ -37,7 +37,7 @@ def sheet(draw: Random, temper: str) -> Case:
     )
     arguments = ["solve", "sheet.toml"]
     arguments += draw.choice([[], [], ["--format", "json"], ["--output", f"page{draw.choice(SOLVED)}"]])
-    if "json" not in arguments or draw.random() < 0.2:  # which has no papers
+    if not {"json", "page.json", "page.svg"}.intersection(arguments) or draw.random() < 0.2:  # which are no papers
         arguments += draw.choice([[], [], [], ["--exact"], ["--blank"], ["--fade", "2"], ["--answers-only"]])
     if draw.random() < 0.1:
         arguments += ["--entry", name(draw)]

@@ -172,7 +172,7 @@ def parts(draw: Random, projects: bool, around: str) -> list[dict[str, Any]]:
             + [["normed_1"], ["deviation_1", "normed_1[1,1]"]] * around.endswith("norm")
         )
         text = draw.choice(["Find Q_1 = [[1, 2]] and √2.", *PROSE])
-        part = {"label": label, "kind": kind, "text": text, "find": find, "answer": draw.choice(["Yes.", *PROSE])}
+        part = {"label": label, "kind": kind, "text": text, "find": find, "answer": draw.choice(["Yes.", *PROSE[:-1]])}
         found.append(part | draw.choice([{}, {"points": draw.choice([0, 2, "1/2", "7/3"])}]))
     return found
 
