@@ -12,7 +12,8 @@ from typing import Any
 from fuzz_cases import Case
 from fuzz_classes import marked_class, package, roster
 from fuzz_numbers import EXTREME, JUNK, junk, matrix, small
-from fuzz_sheets import hostile_table, hostile_text, name, sheet_table, toml, toml_value
+from fuzz_packs import pack
+from fuzz_sheets import hostile_table, hostile_text, name, several, sheet_table, toml, toml_value
 from typer.main import get_group
 
 from headwork.cli import app
@@ -23,20 +24,20 @@ from headwork.sheets.shelf import built_in, text_of
 TEMPERS = ("legal", "extreme", "hostile")
 
 
-SOLVED = (".html", ".json", ".md", ".tex", ".typ", ".ipynb", ".svg", ".txt", ".xyz", "")
+SOLVED = (".pdf", ".html", ".json", ".md", ".tex", ".typ", ".ipynb", ".svg", ".txt", ".xyz", "")
 
 
 def sheet(draw: Random, temper: str) -> Case:
     table = sheet_table(draw, temper == "extreme")
     if temper == "hostile" and draw.random() < 0.6:
         table = hostile_table(draw, table)
-    text = toml(table)
+    text = several([table, sheet_table(draw, False)]) if draw.random() < 0.1 else toml(table)
     content = (
         hostile_text(draw, text) if temper == "hostile" and draw.random() < 0.5 else text.encode("utf-8", "replace")
     )
     arguments = ["solve", "sheet.toml"]
     arguments += draw.choice([[], [], ["--format", "json"], ["--output", f"page{draw.choice(SOLVED)}"]])
-    if "json" not in arguments or draw.random() < 0.2:  # which has no papers
+    if not {"json", "page.json", "page.svg"}.intersection(arguments) or draw.random() < 0.2:  # which are no papers
         arguments += draw.choice([[], [], [], ["--exact"], ["--blank"], ["--fade", "2"], ["--answers-only"]])
     if draw.random() < 0.1:
         arguments += ["--entry", name(draw)]
@@ -193,6 +194,7 @@ KINDS: Mapping[str, Callable[[Random, str], Case]] = {
     "class": marked_class,
     "roster": roster,
     "package": package,
+    "pack": pack,
 }
 
 

@@ -44,6 +44,8 @@ def padding(draw: Random, table: Table) -> None:
 
 
 def batch(draw: Random, table: Table) -> None:
+    if any(part.get("kind") == "gradient" for part in table["part"]):
+        return  # which add up over items, and say so
     table["sizes"] = {"batch": draw.choice(["B", "N", 2, 128])}
     table["part"].append({"label": "y", "kind": draw.choice(["shape", "count"]), "find": []})
 

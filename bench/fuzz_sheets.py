@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -48,7 +48,7 @@ def sheet_table(draw: Random, extreme: bool) -> dict[str, Any]:
     else:
         given |= {"Q": drawn(tokens, d_k), "K": drawn(keys, d_k), "V": drawn(keys, d_v)}
     table: dict[str, Any] = {
-        "title": "Drawn",
+        "title": draw.choice(["Drawn", "Drawn", *PROSE]),
         "formula": formula,
         "places": draw.choice([2, 2, 2, 0, 4, 50 if extreme else 3]),
         "first_index": draw.randint(0, 1),
@@ -171,16 +171,21 @@ def parts(draw: Random, projects: bool, around: str) -> list[dict[str, Any]]:
             + [["residual_1"]] * (around != "none")
             + [["normed_1"], ["deviation_1", "normed_1[1,1]"]] * around.endswith("norm")
         )
-        text = draw.choice(["Find Q_1 = [[1, 2]] and √2.", *DOLLARS])
-        part = {"label": label, "kind": kind, "text": text, "find": find, "answer": draw.choice(["Yes.", *DOLLARS])}
+        text = draw.choice(["Find Q_1 = [[1, 2]] and √2.", *PROSE])
+        part = {"label": label, "kind": kind, "text": text, "find": find, "answer": draw.choice(["Yes.", *PROSE[:-1]])}
         found.append(part | draw.choice([{}, {"points": draw.choice([0, 2, "1/2", "7/3"])}]))
     return found
 
 
-DOLLARS = (
+PROSE = (
     "With $\\alpha = \\mathrm{softmax}(\\frac{QK^T}{\\sqrt{d_k}})$:",
     "It costs \\$5, or $x_1^{2}$ and $ \\sum_{i=1}^n a_i $.",
     "$$, $ and $\\frac{1}$, $\\nothing{x}$",
+    '#panic() #read("/etc/passwd") @here <there> ]; $#f(x)$',
+    "\\end{document} \\input{x} % & ~ ^ {{x}} ${1}",
+    "<script>alert(1)</script> &amp; ``` | a | b | # H * _ `",
+    "\u202e\ufeff e\u0301 漢字 \U0001f600 - - -\n\n= h\n+ i",
+    "",
 )
 
 
@@ -205,12 +210,17 @@ def gradient_parts(draw: Random, table: Mapping[str, Any], drawn: Drawing) -> li
     return found
 
 
-def toml(table: Mapping[str, Any]) -> str:
+def several(tables: Sequence[Mapping[str, Any]]) -> str:
+    """A sheet of some problems."""
+    return 'title = "Drawn"\n' + "".join(f"[[problem]]\n{toml(table, 'problem.')}" for table in tables)
+
+
+def toml(table: Mapping[str, Any], under: str = "") -> str:
     """A table as TOML."""
     plain = {k: v for k, v in table.items() if k not in ("given", "part")}
     text = "".join(f"{k} = {toml_value(v)}\n" for k, v in plain.items())
     parts = table["part"] if isinstance(table.get("part"), list) else []
-    for header, inner in (("[given]", table.get("given")), *(("[[part]]", part) for part in parts)):
+    for header, inner in ((f"[{under}given]", table.get("given")), *((f"[[{under}part]]", part) for part in parts)):
         rows = inner.items() if isinstance(inner, dict) else [("junk", inner)]
         text += f"{header}\n" + "".join(f"{json.dumps(k)} = {toml_value(v)}\n" for k, v in rows)
     return text
@@ -222,7 +232,7 @@ def toml_value(value: Any) -> str:
         return "{" + ", ".join(f"{json.dumps(k)} = {toml_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml_value, value))}]"
-    return "{}" if value is None else json.dumps(value)
+    return "{}" if value is None else json.dumps(value, ensure_ascii=False)  # TOML has no surrogates
 
 
 def hostile_text(draw: Random, text: str) -> bytes:

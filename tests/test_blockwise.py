@@ -13,7 +13,7 @@ from headwork.claims import blockwise_claim, prove_softmax_gradient
 from headwork.errors import HeadworkError
 from headwork.formulas import blockwise, cut, scaled_dot_product
 from headwork.formulas import given as given_step
-from headwork.graph import Block, Step, in_order, rewrite
+from headwork.graph import KeyBlock, Step, in_order, rewrite
 from headwork.marking.mark import mark
 from headwork.ops import Exp
 from headwork.proofs import prove
@@ -152,7 +152,7 @@ def test_a_sheet_is_worked_block_after_block() -> None:
     assert places == sorted(places)
     assert "block 1\n" in page
     assert working["maxima", 2].value == ((Fraction(2),), (Fraction(2),))
-    assert isinstance(working["maxima", 2].head, Block)
+    assert isinstance(working["maxima", 2].head, KeyBlock)
     counts = [line for line in working.problems[0].parts[3].lines if isinstance(line, Counts)]
     assert [line.name for line in counts] == ["total", "total at once"]
     assert (counts[0].total.exponentials, counts[1].total.exponentials) == (10, 8)

@@ -15,7 +15,7 @@ from headwork.graph import Step
 from headwork.numbers.certain import AnyNumber, Certain
 from headwork.numbers.closed import Closed
 from headwork.numbers.digits import decimal, leading_digits, scientific, significant, to_float
-from headwork.numbers.enclosure import largest, sign
+from headwork.numbers.enclosure import enclose, largest, precision, sign
 from headwork.numbers.functions import (
     cosine,
     cosine_of_pi,
@@ -202,3 +202,15 @@ def test_a_positive_number_of_which_no_precision_tells_more_has_an_end() -> None
         number = x + (1 - (1 - x))
         assert significant(number, 3) == digits
         assert decimal(number, 2) == "0.00"
+
+
+def test_an_interval_holds_its_number_at_any_precision() -> None:
+    """At few bits a part of a root loses nearly all of its last unit when it is rounded down."""
+    for bits in (4, 9, 40):
+        for above in range(-12, 13):
+            number = Fraction(above, 7) * root(2) + Fraction(5, 11) * root(3)
+            with precision(mpmath.iv, bits):
+                interval = enclose(number, mpmath.iv)
+            with precision(mpmath.iv, 200):
+                true = mpmath.iv.mpf(above) / 7 * mpmath.iv.sqrt(2) + mpmath.iv.mpf(5) / 11 * mpmath.iv.sqrt(3)
+                assert interval.a <= true.b >= true.a <= interval.b, (bits, above)

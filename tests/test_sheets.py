@@ -171,8 +171,13 @@ def test_files_that_are_no_sheets(tmp_path: Path) -> None:
             load(path)
         assert message in str(error.value)
         assert name in str(error.value)
+    (tmp_path / "windows.toml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())  # as its editors save UTF-8
+    assert load(tmp_path / "windows.toml").problems == parse_sheet(GOOD, "good.toml").problems
     with pytest.raises(SheetError, match="is a directory"):
         load(tmp_path)
+    if Path("/dev/zero").exists():
+        with pytest.raises(SheetError, match="too many bytes"):
+            load("/dev/zero")
     with pytest.raises(SheetError, match="there is no sheet 'nowhere'; give a path or one of: block-matrices"):
         load("nowhere")
 
@@ -328,3 +333,13 @@ def test_a_row_that_is_asked_for_brings_the_rows_and_matrices_it_rests_on() -> N
         "scaled",
         "weights",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [({"places": 10**6}, "50"), ({"places": -1}, "50"), ({"places": True}, "places"), ({"softmax": "x"}, "softmax")],
+)
+def test_what_replaces_a_sheets_key_is_checked_as_the_key_is(asked: dict[str, Any], message: str) -> None:
+    """A million places were worked at for hours, and a softmax of another name was the whole one."""
+    with pytest.raises(HeadworkError, match=message):
+        headwork.solve("two-heads", **asked)

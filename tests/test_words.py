@@ -15,6 +15,20 @@ APART = ("engine", "torch", "jax")  # which know nothing of the rest, nor the re
 EVERYWHERE = ("Block", "Graph", "Sizes", "Place")  # words that stood for two things each, and are one thing at most
 
 
+def named(tree: ast.Module) -> list[str]:
+    """The classes of a module, and what it gives a name of its own: `Place = tuple[int, int]`."""
+    given = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
+    return [
+        *(node.name for node in tree.body if isinstance(node, ast.ClassDef)),
+        *(target.id for target in given if isinstance(target, ast.Name)),
+    ]
+
+
+def test_a_word_that_stood_for_two_things_stands_for_one() -> None:
+    found = [name for path in ROOT.rglob("*.py") for name in named(ast.parse(path.read_text("utf-8")))]
+    assert {word: found.count(word) for word in EVERYWHERE if found.count(word) > 1} == {}
+
+
 def test_no_two_classes_have_one_name() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for path in ROOT.rglob("*.py"):

@@ -18,7 +18,7 @@ from typing import Literal
 
 from headwork import ops
 from headwork.errors import HeadworkError, ShapeError, did_you_mean
-from headwork.graph import Block, Head, Step, rewrite
+from headwork.graph import Head, KeyBlock, Step, rewrite
 from headwork.numbers.surd import Real
 from headwork.readings.shapes import shapes
 
@@ -123,7 +123,7 @@ def blockwise(
     running: Step | None = None
     start = 0
     for number, size in enumerate(blocks):
-        block = Block(number)
+        block = KeyBlock(number)
         rows = ops.Rows(start, start + size)
         keys, values = (Step(rows, (whole,), whole.role, block) for whole in (K, V))
         scores = scaled(product("scores", Q, transposed(keys)), scale, Q)

@@ -16,7 +16,7 @@ Rules = Mapping[type[Op], Callable[..., T]]
 Head = int | str | None  # an index from 0; a letter for a typical head; None for what belongs to no head
 
 
-class Block(int):
+class KeyBlock(int):
     """A block of keys: where there are no heads, a step may belong to one of these, counted as heads are."""
 
 

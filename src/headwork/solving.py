@@ -6,6 +6,7 @@ from pathlib import Path
 from headwork.errors import HeadworkError, SheetError
 from headwork.readings.exact import Matrix
 from headwork.sheets.backward import gradient_parts
+from headwork.sheets.fields import read_places, read_softmax
 from headwork.sheets.load import load
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import Key, Part, Problem, Sheet
@@ -51,8 +52,10 @@ def _with_number(sheet: Sheet, label: str | None) -> tuple[tuple[Problem, ...], 
 
 
 def _adjusted(problem: Problem, places: int | None, softmax: str | None) -> Problem:
-    told = {key: value for key, value in (("places", places), ("softmax", softmax)) if value is not None}
-    return dataclasses.replace(problem, **told) if told else problem  # type: ignore[arg-type]  # a key's own value
+    """Checked as the sheet's own keys are: a million places would never be worked out."""
+    if places is not None:
+        problem = dataclasses.replace(problem, places=read_places(places))
+    return problem if softmax is None else dataclasses.replace(problem, softmax=read_softmax(softmax))
 
 
 def _solve_entry(problems: list[Problem], label: str | None, entry: str) -> ProblemWorking:

@@ -13,7 +13,7 @@ from typing import Literal
 from headwork import ops
 from headwork.errors import HeadworkError
 from headwork.formulas import checked, given
-from headwork.graph import Block, Head, Step, in_order, rewrite
+from headwork.graph import Head, KeyBlock, Step, in_order, rewrite
 from headwork.numbers.surd import Real
 from headwork.readings.shapes import shapes
 
@@ -161,7 +161,9 @@ def _terms(role: str, how: Literal["", "one", "each"], last: Step) -> dict[Head,
     scores = [step for step in shape if step.role == "scores"]
     shared = given(role, shape[scores[0]][-2:])
     return {
-        step.head: given(role, shape[step][-2:], step.head) if how == "each" or isinstance(step.head, Block) else shared
+        step.head: given(role, shape[step][-2:], step.head)
+        if how == "each" or isinstance(step.head, KeyBlock)
+        else shared
         for step in scores
     }
 
@@ -170,7 +172,7 @@ def _sloped(last: Step, slopes: tuple[Real, ...]) -> dict[Head, Step]:
     """ALiBi: −slope·distance for every head."""
     bias = {}
     for head, distance in _terms("distance", "one", last).items():
-        own = slopes[head] if isinstance(head, int) and not isinstance(head, Block) else slopes[0]
+        own = slopes[head] if isinstance(head, int) and not isinstance(head, KeyBlock) else slopes[0]
         slope = Step(ops.Constant((1, 1), -own), (), "slope", head)
         bias[head] = Step(ops.Multiply(), (distance, slope), "bias", head)
     return bias

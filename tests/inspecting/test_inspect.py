@@ -195,6 +195,11 @@ def test_targets_that_are_none(target: Any, message: str) -> None:
         headwork.inspect(target)
 
 
+def test_nan_is_no_other_answer_every_time() -> None:
+    found = inspect(lambda q, k, v: 0 * v[..., : q.shape[-2], :] + float("nan") * q.sum())
+    assert (found.verdict, found.why) == ("uncallable", "it returns NaN or infinity")
+
+
 def test_a_module_that_cannot_be_imported_is_reported() -> None:
     found = inspect("headwork.no_such_module:f")
     assert found.verdict == "ended"

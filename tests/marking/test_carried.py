@@ -158,6 +158,19 @@ def test_a_slip_is_handed_on_within_what_writing_left_off() -> None:
     assert (far.verdict, far.entries_wrong) == ("wrong", ((1, 1),))
 
 
+def test_a_slip_of_too_few_places_gives_what_follows_no_more_room() -> None:
+    """Two places are asked for: 0.6 is 0.60, and not anything from 0.55 to 0.65."""
+    coarse = weighed("6.40 4.00; 7.31 2.69", weights="0.6 0.4; 0.73 0.27")[2]
+    assert (coarse.verdict, coarse.entries_wrong) == ("wrong", ((1, 1),))
+
+
+def test_one_number_in_four_that_follows_is_chance() -> None:
+    """The slip leads to 8.81 1.19; 7.31 2.69, and three of the four have nothing to do with that."""
+    output = weighed("8.81 5.55; 1.11 9.99")[2]
+    assert (output.verdict, len(output.entries_wrong)) == ("wrong", 4)
+    assert output.right == 0
+
+
 def test_every_answer_that_carries_a_slip_on_pays_the_penalty() -> None:
     marks = weighed("8.81 1.19; 7.31 2.69", 'marking = { penalty = "1/4" }')
     assert [float(answer.right) for answer in marks] == [3, 3, 3]

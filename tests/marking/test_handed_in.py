@@ -1,11 +1,13 @@
 """What comes back from Gradescope, nbgrader, otter, Moodle and Canvas, and hostile packs."""
 
+import contextlib
 import csv
 import io
 import json
 import time
 import zipfile
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -125,6 +127,39 @@ def test_otters_notebooks_and_zips(tmp_path: Path) -> None:
     found = verdicts(path)
     assert found["ada"] == found["bob"] == "right"
     assert "zip that cannot be read" in found["cy"]
+
+
+def behind_a_password(pack: bytes) -> bytes:
+    """The same zip with the bit that says so."""
+    return pack.replace(b"PK\x03\x04\x14\x00\x00", b"PK\x03\x04\x14\x00\x01").replace(
+        b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"
+    )
+
+
+def test_one_zip_behind_a_password_costs_nobody_else_their_marks(tmp_path: Path) -> None:
+    own = behind_a_password(packed(tmp_path / "own.zip", {"a.toml": GOOD}).read_bytes())
+    found = verdicts(packed(tmp_path / "all.zip", {"ada/own.zip": own, "bob/a.toml": GOOD}))
+    assert found["bob"] == "right"
+    assert "password" in found["ada"]
+    all_of_it = tmp_path / "locked.zip"
+    all_of_it.write_bytes(behind_a_password(packed(all_of_it, {"ada.toml": GOOD, "bob.toml": GOOD}).read_bytes()))
+    assert {student: "password" in said for student, said in verdicts(all_of_it).items()} == {"ada": True, "bob": True}
+
+
+def test_a_damaged_zip_is_one_that_cannot_be_read(tmp_path: Path) -> None:
+    """Wherever the damage is: each part of zipfile raises something else."""
+    draw = Random(13)
+    sound = packed(
+        tmp_path / "sound.zip", {"ada.toml": GOOD * 9, "bob/a.ipynb": NOTEBOOK, "cy.zip": b"no zip"}
+    ).read_bytes()
+    for _ in range(400):
+        content = bytearray(sound)
+        for _each in range(draw.randint(1, 6)):
+            content[draw.randrange(len(content))] = draw.choice([0, 1, 255, draw.randrange(256)])
+        path = tmp_path / "damaged.zip"
+        path.write_bytes(content)
+        with contextlib.suppress(HeadworkError):
+            list(read_answers(path))
 
 
 def test_a_file_that_lies_alone_says_whose_it_is(tmp_path: Path) -> None:

@@ -62,6 +62,16 @@ def test_what_one_entry_tells_is_not_enough_but_three_are() -> None:
     assert table.fitting(three, CLOSE) == [("three",)]
 
 
+def test_a_mistake_and_a_slip_take_as_much_more_as_there_are_places_for_the_slip() -> None:
+    """Two entries as a mistake has them, and a slip in its third: enough for a mistake alone, and not for both."""
+    three, everywhere = changed((0, 0, 5), (1, 1, 7), (2, 2, 1)), of_each(RIGHT, 1, 1)
+    table = Predictions([(("three",), three), (("everywhere",), everywhere)], RIGHT)
+    assert evidence(changed((0, 0, 5), (1, 1, 7)), RIGHT, CLOSE) > table.enough
+    assert table.nearly(changed((0, 0, 5), (1, 1, 7), (2, 2, 3)), CLOSE) == []
+    slipped = [[-7.0, *everywhere[0][1:]], *everywhere[1:]]
+    assert [tags[0] for tags in table.nearly(slipped, CLOSE)] == ["everywhere"]
+
+
 def test_random_numbers_fit_a_prediction_less_than_once_in_a_thousand_times() -> None:
     """2×2 whole numbers from 0 to 9, against 300 predictions of the same kind: a fit alone happens often enough."""
     generator = Random(1)

@@ -275,3 +275,10 @@ def test_json_and_text_are_forms_too(workings: dict[str, Working], tmp_path: Pat
     workings["two-heads"].save(tmp_path / "page.txt")
     golden = Path(__file__).parent.parent / "golden" / "two-heads.txt"
     assert (tmp_path / "page.txt").read_text("utf-8") == golden.read_text("utf-8")
+
+
+def test_a_sum_of_one_term_is_written_once() -> None:
+    """With a residual's gradient alone in it the term is the value already."""
+    shown = str(solve(Path(__file__).parent.parent / "attacks" / "sum-of-one-term" / "sheet.toml"))
+    assert "≈ ⎡ 4.09  6.33⎤\n" in shown
+    assert "6.33⎤ ≈" not in shown

@@ -48,6 +48,11 @@ def test_text_and_its_formula(words: str, expected: str) -> None:
     assert latex(read_maths(words)) == expected
 
 
+@pytest.mark.parametrize("words", ["f(x", "[0,1)", "(a]", "((a)", "softmax(Q·[K)"])
+def test_no_bracket_is_added_that_nobody_wrote(words: str) -> None:
+    assert inline(read_maths(words)) == words
+
+
 def test_sentences_keep_their_words() -> None:
     for words in ("See file_with_long_name (or not).", "Its file_name, or no_output at all."):
         assert read_prose(words) == (words,)

@@ -1,9 +1,11 @@
 """The command line. Commands gather what was asked; readings do the work; one place reports what went wrong."""
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated
+from io import TextIOWrapper
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -61,13 +63,30 @@ def asked_for(words: Sequence[str]) -> typer.Typer:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     gc.freeze()  # modules stay to the end: no collection need walk over them, nor the last one, when Python ends
+    _in_every_letter()
     try:
         asked_for(sys.argv[1:])()
     except HeadworkError as error:
-        typer.secho(f"headwork: {error}", fg="red", err=True)
-        sys.exit(2)
+        _refuse(str(error))
     except BrokenPipeError:
         sys.stderr.close()  # the reader, such as `head`, has seen enough
         sys.exit(0)
+    except OSError as error:  # a name too long, a folder that nobody may enter, a disk that is full
+        _refuse(f"{error.filename or 'standard output'}: {error.strerror}")
     finally:
         gc.freeze()
+
+
+def _refuse(why: str) -> NoReturn:
+    typer.secho(f"headwork: {why}", fg="red", err=True)
+    sys.exit(2)
+
+
+def _in_every_letter() -> None:
+    """Pages hold brackets and roots that few encodings have; and a program may be started with nowhere to write."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # open to the very end
+        elif isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8")

@@ -7,6 +7,7 @@ of answers a student. Nothing is unpacked to disk, nothing is run.
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -100,8 +101,8 @@ def _handed_in(path: Path) -> Iterator[Answers]:
         yield from _students(_folder(path / "submitted" if (path / "submitted").is_dir() else path), path)
         return
     try:
-        with zipfile.ZipFile(path) as archive:
-            yield from _students(_archive(archive), path)
+        with path.open("rb") as packed:
+            yield from _students(_archive(packed), path)
     except (zipfile.BadZipFile, OSError):
         raise HeadworkError(f"{path} is not a zip that can be read; download it again") from None
 
@@ -111,15 +112,27 @@ def _folder(path: Path) -> Files:
     return _kept({PurePosixPath(*file.relative_to(path).parts): partial(_start, file.open, "rb") for file in found})
 
 
-def _archive(archive: zipfile.ZipFile) -> Files:
-    found = [entry for entry in archive.infolist() if not entry.is_dir()]
+def _archive(packed: IO[bytes]) -> Files:
+    with _damage():
+        archive = zipfile.ZipFile(packed)
+        found = [entry for entry in archive.infolist() if not entry.is_dir()]
     return _kept({PurePosixPath(entry.filename): partial(_start, archive.open, entry) for entry in found})
 
 
 def _start(opened: Callable[..., IO[bytes]], what: Any) -> bytes:
     """As much as one student may hand in: what is packed may be far larger than the pack."""
-    with opened(what) as stream:
+    with _damage(), opened(what) as stream:
         return stream.read(LARGEST_ZIP + 1)
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """One error for whatever zipfile and those who unpack for it raise: a password is a RuntimeError to them, a name
+    without a letter an IndexError, damage an error of zlib's own."""
+    try:
+        yield
+    except Exception as error:
+        raise zipfile.BadZipFile from error
 
 
 def _kept(files: Files) -> Files:
@@ -150,7 +163,8 @@ def _students(collected: Files, path: Path) -> Iterator[Answers]:
         raise HeadworkError(f"{path} holds no file of answers ({', '.join(READERS)}); give what the class handed in")
     for student, own in theirs.items():
         answers = _one(own)
-        for called in names.get(student) or [_whose(answers.student if _alone(own) else student)]:
+        alone = answers.student if _alone(own) else ""
+        for called in names.get(student) or [_whose(alone or student)]:
             yield Answers(called[:100], answers.parts, answers.unreadable)
 
 
@@ -182,7 +196,7 @@ def _one(files: Files) -> Answers:
     """The one file of answers among a student's; otter lets them hand in a zip with the notebook in it."""
     try:
         for name, read in [item for item in files.items() if item[0].suffix.lower() == ".zip"]:
-            files = {**files, **_archive(zipfile.ZipFile(BytesIO(read())))}
+            files = {**files, **_archive(BytesIO(read()))}
             files.pop(name)
         found = [name for name in files if name.suffix.lower() in READERS]
         if len(found) != 1:
@@ -190,7 +204,7 @@ def _one(files: Files) -> Answers:
             return Answers("", unreadable=f"one file of answers ({', '.join(READERS)}) is wanted; there is: {shown}")
         return from_bytes(found[0].name, files[found[0]]()[: LARGEST_FILE + 1])
     except (zipfile.BadZipFile, OSError):
-        return Answers("", unreadable="a zip that cannot be read was handed in")
+        return Answers("", unreadable="a file or zip that cannot be read was handed in: damaged, or with a password")
 
 
 def _submitters(text: str) -> dict[str, list[str]]:

@@ -34,7 +34,7 @@ class InHand:
 
     near: Floats
     slips: frozenset[str] = frozenset()
-    trivial: bool = False
+    trivial: bool = False  # as written: all its entries are one number
     work: Callable[[], dict[Entry, Floats]] = dict
 
     @cached_property
@@ -139,8 +139,7 @@ class Earlier:
         if own is None or own.follows is None:
             self._lay(step, InHand(truth.near[step]))
         else:
-            trivial = any(hand.trivial for hand in own.hands.values())
-            self._lay(step, InHand(own.follows, own.slips, trivial, lambda: own.moved))
+            self._lay(step, InHand(own.follows, own.slips, work=lambda: own.moved))
 
     def _lay(self, step: Step, hand: InHand) -> None:
         """A step that is asked for row by row keeps the slips of the rows before."""
@@ -165,7 +164,7 @@ class Earlier:
             return {**kept, **new}
 
         slips = before.slips | {name} if name else before.slips
-        self.hands[step] = InHand(near, slips, step in self.trivial or before.trivial, moved)
+        self.hands[step] = InHand(near, slips, step in self.trivial, moved)
 
 
 def _placed(found: Found, answer: Numbers) -> Iterator[tuple[int, int, Written]]:

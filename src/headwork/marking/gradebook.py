@@ -79,9 +79,11 @@ def _some(names: list[str]) -> str:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST:
-            raise HeadworkError(f"{path} has {path.stat().st_size:,} bytes; a gradebook has at most {LARGEST:,}")
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise HeadworkError(f"{path} has too many bytes; a gradebook has at most {LARGEST:,}")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
     except OSError as error:

@@ -5,24 +5,22 @@ Canvas puts a number before the name and has columns of its own. Moodle has one 
 all that was typed: "part 1: 2; part 2: 0.881"; which box is which the sheet tells.
 """
 
-import csv
 import re
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from headwork.errors import HeadworkError
-from headwork.marking.one_file import LARGEST_FILE, Answers
-from headwork.marking.spreadsheet import separator
+from headwork.marking.one_file import Answers
+from headwork.marking.spreadsheet import csv_reader
 from headwork.sheets.questions import questions
 from headwork.sheets.ready import Ready
 from headwork.sheets.sheet import NUMBERS, Sheet
 
 LONGEST_CELL = 20_000  # characters of one cell
 MOST_COLUMNS = 10_000
-Place = tuple[str, str]  # part and name
+Column = tuple[str, str]  # part and name
 Row = Callable[[list[str], int], Answers]
 
 STUDENT = "student"  # whose row it is, in a CSV of ours
@@ -36,35 +34,18 @@ _COMMA = re.compile(r"([+-]?\d*),(\d+)")
 
 def read_rows(path: Path, sheet: Sheet | None) -> Iterator[Answers]:
     """Every student in a CSV, one at a time."""
-    csv.field_size_limit(LONGEST_CELL)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _lines(file, path)
-            first = next(lines, "")
-            rows = csv.reader(chain([first], lines), strict=True, delimiter=separator(first))
-            header = [name.strip() for name in next(rows, [])]
-            read = _reader(header, path, sheet)
-            found = False
-            for row in rows:
-                if any(cell.strip() for cell in row):
-                    found = True
-                    yield read(row, rows.line_num)
-            if not found:
-                raise HeadworkError(f"{path} has a first line and no student below it; give what the class handed in")
-    except UnicodeDecodeError:
-        raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
-    except csv.Error as error:
-        raise HeadworkError(f"{path}: line {rows.line_num}: {error}; a cell has at most {LONGEST_CELL:,}") from None
-    except OSError as error:
-        raise HeadworkError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _lines(file: Any, path: Path) -> Iterator[str]:
-    """Line by line, none longer than a row can be: a file without line ends must not fill the memory."""
-    while line := file.readline(LARGEST_FILE + 1):
-        if len(line) > LARGEST_FILE:
-            raise HeadworkError(f"{path} has a line of more than {LARGEST_FILE:,} characters")
-        yield line
+    with csv_reader(path) as rows:
+        header = [name.strip() for name in next(rows, [])]
+        read = _reader(header, path, sheet)
+        found = False
+        for row in rows:
+            if any(len(cell) > LONGEST_CELL for cell in row):
+                raise HeadworkError(f"{path}: line {rows.line_num}: a cell has at most {LONGEST_CELL:,} characters")
+            if any(cell.strip() for cell in row):
+                found = True
+                yield read(row, rows.line_num)
+        if not found:
+            raise HeadworkError(f"{path} has a first line and no student below it; give what the class handed in")
 
 
 def _reader(header: list[str], path: Path, sheet: Sheet | None) -> Row:
@@ -82,7 +63,7 @@ def _reader(header: list[str], path: Path, sheet: Sheet | None) -> Row:
     return _by_order(_boxes(sheet), path)
 
 
-def _columns(header: list[str], path: Path, who: int) -> dict[int, Place]:
+def _columns(header: list[str], path: Path, who: int) -> dict[int, Column]:
     """For every column but the student's its part and name."""
     columns = {}
     for i, name in enumerate(header):
@@ -95,7 +76,7 @@ def _columns(header: list[str], path: Path, who: int) -> dict[int, Place]:
     return columns
 
 
-def _by_columns(name: int, columns: dict[int, Place], width: int) -> Row:
+def _by_columns(name: int, columns: dict[int, Column], width: int) -> Row:
     def read(row: list[str], line: int) -> Answers:
         student = row[name].strip()[:100] if name < len(row) else ""
         if len(row) != width:
@@ -107,7 +88,7 @@ def _by_columns(name: int, columns: dict[int, Place], width: int) -> Row:
     return read
 
 
-def _boxes(sheet: Sheet) -> list[Place]:
+def _boxes(sheet: Sheet) -> list[Column]:
     """The entries of every answer in numbers, as a form has them one after the other."""
     found = []
     for number, problem in enumerate(sheet.problems, 1):
@@ -119,7 +100,7 @@ def _boxes(sheet: Sheet) -> list[Place]:
     return found
 
 
-def _by_order(boxes: list[Place], path: Path) -> Row:
+def _by_order(boxes: list[Column], path: Path) -> Row:
     numbers = [str(i + 1) for i in range(len(boxes))]
 
     def read(row: list[str], line: int) -> Answers:

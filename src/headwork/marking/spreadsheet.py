@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from headwork.errors import HeadworkError
 from headwork.marking.marks import Marks
 
+LONGEST_LINE = 1_000_000  # characters
 _FORMULA = ("=", "+", "-", "@", "|", "%")  # what a spreadsheet takes for the beginning of one
 
 
@@ -25,19 +28,38 @@ def separator(first: str) -> str:
 
 
 @contextmanager
-def csv_rows(path: Path) -> Iterator["csv.DictReader[str]"]:
-    """The rows of a CSV, by the names in its first line; why it cannot be read, if so, is an error that names it."""
+def csv_reader(path: Path) -> Iterator[Any]:
+    """The rows of a CSV; why it cannot be read, if so, is an error that names it."""
+    rows = None
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
-            yield csv.DictReader(file, strict=True, delimiter=separator(first))
+            lines = _lines(file, path)
+            first = next(lines, "")
+            rows = csv.reader(chain([first], lines), strict=True, delimiter=separator(first))
+            yield rows
     except UnicodeDecodeError:
         raise HeadworkError(f"{path} is not text in UTF-8; save it in that encoding") from None
     except csv.Error as error:
-        raise HeadworkError(f"{path} is no CSV that can be read: {error}") from None
+        raise HeadworkError(f"{path}: line {rows.line_num if rows else 1}: {error}") from None
     except OSError as error:
         raise HeadworkError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _lines(file: Any, path: Path) -> Iterator[str]:
+    """Line by line, none longer than a row can be: a file without line ends must not fill the memory."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise HeadworkError(f"{path} has a line of more than {LONGEST_LINE:,} characters")
+        yield line
+
+
+@contextmanager
+def csv_rows(path: Path) -> Iterator["csv.DictReader[str]"]:
+    """The rows by the names in the first line."""
+    with csv_reader(path) as rows:
+        named: csv.DictReader[str] = csv.DictReader([])
+        named.reader = rows
+        yield named
 
 
 def class_csv(students: Iterable[Marks]) -> Iterator[str]:

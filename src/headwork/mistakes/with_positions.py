@@ -94,7 +94,8 @@ def position_bias_sign(step: Step) -> Step | None:
     >>> compare("position-bias-sign", "biased", Q=[[0]], K=[[0], [0]], V=[[1], [1]], bias={"alibi": ["1/2"]})
     right [[-0.5, 0]], mistaken [[0.5, 0]]
     """
-    return Step(Subtract(), step.inputs, step.role, step.head) if step.role == "biased" else None
+    added = step.role == "biased" and isinstance(step.op, Add)
+    return Step(Subtract(), step.inputs, step.role, step.head) if added else None
 
 
 # Rotary positions.

@@ -2,15 +2,14 @@
 
 from typing import TypeVar
 
-from headwork.graph import Block as KeyBlock
-from headwork.graph import Head
+from headwork.graph import Head, KeyBlock
 from headwork.maths import Letter, Maths, Row, Sign, Words
 from headwork.ops import Add, Constant, Divide, Given, Join, MatMul, Relu, Softmax, Split
 from headwork.readings.shapes import shape_maths, size_text
 from headwork.render.colours import family
 from headwork.render.drawing import Of
 from headwork.render.formula import divisor, formula, part, side_by_side
-from headwork.render.stacking import Block, Card, Frame, makes, reads
+from headwork.render.stacking import Card, Frame, Standing, makes, reads
 from headwork.sheets.backward import KNOWN, LEARNED
 from headwork.working import Diagram
 
@@ -101,7 +100,7 @@ class Arrangement:
 
     # As rows of blocks.
 
-    def blocks(self) -> list[tuple[Block, ...]]:
+    def blocks(self) -> list[tuple[Standing, ...]]:
         """Before the heads, the heads, after them, and so on: boxes in layers, and a card for every head."""
         groups = self._few([self.heads[i : i + self.sharing] for i in range(0, len(self.heads), self.sharing)])
         kept = {head for group, _ in groups for head, _ in self._few(group)}
@@ -116,7 +115,7 @@ class Arrangement:
             for source in read:
                 self.readers[source].append(row)
         stage = self._stages()
-        rows: list[tuple[Block, ...]] = []
+        rows: list[tuple[Standing, ...]] = []
         for number in range(max(stage.values(), default=0) + 1):
             here = [row for row in self.shown if stage[row] == number]
             if number % 2 == 0:
@@ -306,7 +305,7 @@ def _shortened(parts: list[Maths]) -> Maths:
     return side_by_side(tuple(parts) if len(parts) <= FEW else (parts[0], _DOTS, parts[-1]))
 
 
-def _levels(cards: list[Card], wide: bool) -> list[tuple[Block, ...]]:
+def _levels(cards: list[Card], wide: bool) -> list[tuple[Standing, ...]]:
     """Cards side by side or under one another; under one another in any case where one rests on another."""
     if not wide:
         return [(card,) for card in cards]

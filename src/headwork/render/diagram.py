@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwork.graph import Block
+from headwork.graph import KeyBlock
 from headwork.inline import inline
 from headwork.readings.shapes import shape_text
 from headwork.render.blocks import Heat, Picture
@@ -72,7 +72,7 @@ def sections(diagram: Diagram) -> list[Section]:
     found: list[Section] = [("", [e for e in drawn if e.head is None and e not in after])]
     for head in heads:
         rows = [e for e in drawn if e.head == head]
-        kind = "Block" if isinstance(head, Block) else "Head"
+        kind = "Block" if isinstance(head, KeyBlock) else "Head"
         found.append((f"{kind} {rows[0].name.subscripts[-1]}", rows))
     found.append(("", [e for e in drawn if e in after]))
     return [(title, rows) for title, rows in found if rows]

@@ -1,7 +1,7 @@
 """Where things stand in a picture: boxes in rows, rows under one another, cards around some of them.
 
-A block is a box or a card, and a card holds rows of blocks. What a row does not read passes it on a rail of its own,
-so that no line ever runs through a box.
+What stands there is a box or a card, and a card holds rows of both. What a row does not read passes it on a rail of its
+own, so that no line ever runs through a box.
 """
 
 from __future__ import annotations
@@ -41,44 +41,44 @@ class Frame:
 
 @dataclass(frozen=True)
 class Card:
-    """Rows of blocks in a frame with a title; several frames, one behind the other, where it stands for many."""
+    """Rows of boxes and cards, framed, with a title; several frames, one behind the other, where it stands for many."""
 
     title: Maths
-    rows: tuple[tuple[Block, ...], ...]
+    rows: tuple[tuple[Standing, ...], ...]
     many: bool = False
 
 
-Block = Frame | Card
+Standing = Frame | Card
 
 
-def reads(block: Block) -> set[int]:
+def reads(one: Standing) -> set[int]:
     """What comes from outside it."""
-    if isinstance(block, Frame):
-        return set(block.reads)
-    inner = [b for row in block.rows for b in row]
-    return set().union(*map(reads, inner)) - makes(block)
+    if isinstance(one, Frame):
+        return set(one.reads)
+    inner = [b for row in one.rows for b in row]
+    return set().union(*map(reads, inner)) - makes(one)
 
 
-def makes(block: Block) -> set[int]:
-    return {block.makes} if isinstance(block, Frame) else set().union(*(makes(b) for row in block.rows for b in row))
+def makes(one: Standing) -> set[int]:
+    return {one.makes} if isinstance(one, Frame) else set().union(*(makes(b) for row in one.rows for b in row))
 
 
-def placed(block: Block, wanted: Collection[int], wiring: Wiring) -> Placed:
-    """A block with everything in it; `wanted` are the matrices that somebody outside reads."""
-    if isinstance(block, Frame):
-        return _box(block)
-    return _card(block, stacked(block.rows, wanted, wiring), wiring)
+def placed(one: Standing, wanted: Collection[int], wiring: Wiring) -> Placed:
+    """A box, or a card with everything in it; `wanted` are the matrices that somebody outside reads."""
+    if isinstance(one, Frame):
+        return _box(one)
+    return _card(one, stacked(one.rows, wanted, wiring), wiring)
 
 
-def stacked(rows: Sequence[Sequence[Block]], wanted: Collection[int], wiring: Wiring) -> Placed:
+def stacked(rows: Sequence[Sequence[Standing]], wanted: Collection[int], wiring: Wiring) -> Placed:
     """Rows under one another; what comes in from above and what leaves below stands on pins of its own."""
-    blocks = [block for row in rows for block in row]
-    made = set().union(*map(makes, blocks))
-    entering = sorted(set().union(*map(reads, blocks)) - made)
+    these = [one for row in rows for one in row]
+    made = set().union(*map(makes, these))
+    entering = sorted(set().union(*map(reads, these)) - made)
     leaving = sorted(set(wanted) & made)
-    wants = [*map(reads, blocks), set(leaving)]
+    wants = [*map(reads, these), set(leaving)]
     inner = iter(
-        placed(block, makes(block) & set().union(*wants[:i], *wants[i + 1 :]), wiring) for i, block in enumerate(blocks)
+        placed(one, makes(one) & set().union(*wants[:i], *wants[i + 1 :]), wiring) for i, one in enumerate(these)
     )
     standing = [[next(inner) for _ in row] for row in rows]
     top = [_pin(net, entry=False) for net in entering]

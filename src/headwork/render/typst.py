@@ -309,9 +309,11 @@ def _sign(sign: m.Sign) -> str:
 
 def _row(row: m.Row) -> str:
     """Side by side; a minus that starts a row is a sign of its number and takes no room of its own."""
+    if not row.items:
+        return string("")  # a function without its argument would be a mistake
     if set(row.items) == {m.BLANK}:
         return f"#blanks({len(row.items)})"
-    if row.items and row.items[0] == m.Sign("−"):
+    if row.items[0] == m.Sign("−"):
         return joined(['class("normal", minus)', *map(typst_maths, row.items[1:])])
     return joined([typst_maths(item) for item in row.items])
 

@@ -69,11 +69,11 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         blocks=at_key("blocks", _blocks, table.get("blocks"), str(table.get("formula"))),
         around=at_key("around", _around, table.get("around", "none"), str(table.get("formula"))),
         eps=at_key("eps", _eps, table.get("eps"), str(table.get("around", "none"))),
-        softmax=at_key("softmax", one_of, table.get("softmax", "whole"), SOFTMAXES),
+        softmax=read_softmax(table.get("softmax", "whole")),
         tokens=at_key("tokens", _token_names, table.get("tokens", [])),
         keys=at_key("keys", _token_names, table.get("keys", [])),
         decimals=at_key("decimals", one_of, table.get("decimals", "short"), DECIMALS),
-        places=at_key("places", as_integer, table.get("places", 2), 0, 50),
+        places=read_places(table.get("places", 2)),
         notation=Notation(at_key("notation", _names, table.get("notation", {})), first),
         columns=at_key("vectors", one_of, table.get("vectors", "rows"), ("rows", "columns")) == "columns",
         given=at_key("given", _given, table.get("given", {}), first),
@@ -81,6 +81,14 @@ def read_problem(table: Mapping[str, Any], default_title: str) -> Problem:
         marking=at_key("marking", as_table, table.get("marking", {})),
         parts=at_key("part", _parts, table.get("part"), first),
     )
+
+
+def read_places(value: Any) -> int:
+    return at_key("places", as_integer, value, 0, 50)
+
+
+def read_softmax(value: Any) -> str:
+    return at_key("softmax", one_of, value, SOFTMAXES)
 
 
 def _parts(tables: Any, first: int) -> tuple[Part, ...]:

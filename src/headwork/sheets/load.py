@@ -35,13 +35,14 @@ def _read(path: Path) -> str:
         meant = did_you_mean(str(path), built_in()) or f"; give a path or one of: {', '.join(built_in())}"
         raise SheetError(f"there is no sheet '{path}'{meant}")
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise SheetError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > LARGEST_FILE:
-        raise SheetError(f"{path} has {len(content):,} bytes; a sheet has at most {LARGEST_FILE:,}")
+        raise SheetError(f"{path} has too many bytes; a sheet has at most {LARGEST_FILE:,}")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SheetError(f"{path} is not text in UTF-8; a sheet is a TOML file") from None
 

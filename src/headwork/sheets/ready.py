@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from headwork.build import Sizes, build
 from headwork.errors import HeadworkError, did_you_mean
 from headwork.formulas import formula_named, unfolded
-from headwork.graph import Block, Step, in_order, needed, read
+from headwork.graph import KeyBlock, Step, in_order, needed, read
 from headwork.notation import is_vector
 from headwork.numbers.surd import Real
 from headwork.ops import Constant, DivideBy, Given, Transpose
@@ -57,9 +57,9 @@ def unseen(step: Step) -> bool:
 
 def _block(step: Step) -> int:
     """Block after block, what belongs to none before or after them."""
-    if isinstance(step.head, Block):
+    if isinstance(step.head, KeyBlock):
         return step.head + 1
-    return MANY_BLOCKS if isinstance(step.op, DivideBy) and isinstance(step.inputs[0].head, Block) else 0
+    return MANY_BLOCKS if isinstance(step.op, DivideBy) and isinstance(step.inputs[0].head, KeyBlock) else 0
 
 
 class Ready:
@@ -132,7 +132,7 @@ class Ready:
         """One matrix for all heads, or one for each; to every block of keys the columns that belong to it."""
         start = 0
         for step in [step for (r, _), step in self.steps.items() if r == role and named and isinstance(step.op, Given)]:
-            if isinstance(step.head, Block):
+            if isinstance(step.head, KeyBlock):
                 stop = start + self.shape[step][-1]
                 self.handed[step] = tuple(row[start:stop] for row in named[0])
                 start = stop
