@@ -1,6 +1,9 @@
 """What is missing is named with a command that brings it, wherever headwork came from."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +11,8 @@ import pytest
 
 from headwork.errors import HeadworkError
 from headwork.extras import EXTRAS, how_to_install, needs
+
+PYTHON = sys.executable
 
 
 def came_from(monkeypatch: pytest.MonkeyPatch, url: str | None) -> None:
@@ -60,3 +65,28 @@ def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
     came_from(monkeypatch, None)
     with pytest.raises(HeadworkError, match=r"^this needs no_such_package, which is not installed: in a checkout"):
         needs("no_such_package.part")
+
+
+@pytest.mark.parametrize(
+    "asked", ["import headwork.transformers", "import headwork.looking.capture as c; c.capture('x', 'y')"]
+)
+def test_what_is_there_and_fails_says_why(asked: str, tmp_path: Path) -> None:
+    """A torchvision that was built for another torch: transformers imports it where it finds it."""
+    pytest.importorskip("transformers")
+    broken = tmp_path / "torchvision"
+    record = tmp_path / "torchvision-0.28.0.dist-info" / "METADATA"
+    broken.mkdir()
+    record.parent.mkdir()
+    (broken / "__init__.py").write_text("raise RuntimeError('no such operator: nms')")
+    record.write_text("Metadata-Version: 2.1\nName: torchvision\nVersion: 0.28.0\n")
+    code = f"""
+from headwork.errors import HeadworkError
+try:
+    {asked}
+except HeadworkError as error:
+    print(error)
+"""
+    path = os.pathsep.join((str(tmp_path), *sys.path))
+    ran = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
+    why = "transformers is installed and cannot be imported (RuntimeError: no such operator: nms)."
+    assert ran.stdout.strip() == why, ran.stderr

@@ -33,6 +33,16 @@ def needs(module: str) -> Any:
         raise HeadworkError(f"this needs {package}, which is not installed: {how_to_install(package)}") from None
 
 
+def why_broken(package: str, error: ImportError) -> str:
+    """Of a package that is there and fails on its way in, for one that it imports itself, say: what is amiss at the
+    bottom; "" where that is no more than a name that is missing.
+    """
+    last: BaseException = error
+    while last.__cause__ is not None:
+        last = last.__cause__
+    return "" if last is error else f"{package} is installed and cannot be imported ({type(last).__name__}: {last})."
+
+
 def how_to_install(*packages: str) -> str:
     """headwork is on no package index yet, so extras come with the wheel it was installed from, or from a checkout."""
     extras = ",".join(dict.fromkeys(EXTRAS[package][0] for package in packages))

@@ -1,5 +1,6 @@
 """`headwork.torch.attention`: every option against float64, gradients, compilers, transforms, mistakes."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -219,8 +220,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "more than all": ({"dropout": 1.5}, "from 0 to 1"),
     "no number": ({"dropout": 0.1, "seed": "a"}, "seed is 'a'"),
     "a mask of whole numbers": ({"mask": torch.ones(5, 5, dtype=torch.int64)}, "mask holds torch.int64"),
-    "a mask that does not fit": ({"mask": torch.ones(5, 4)}, "mask is (5, 4)"),
+    "a mask that does not fit": ({"mask": torch.ones(5, 4)}, "the call has (…, heads, tokens, keys) = (2, 4, 5, 5)"),
     "an offset for nothing": ({"offset": 2}, "offset places the tokens"),
+    "no scale": ({"scale": math.nan}, "scale is nan"),  # nothing else asked: the short way
     "two places": ({"offset": 2, "causal": "top_left"}, "both place the tokens"),
     "a layout": ({"layout": "sbhd"}, "layout is 'sbhd'"),
 }

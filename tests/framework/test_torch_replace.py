@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -64,6 +65,32 @@ def test_uses_nest_and_restore_undoes_the_last(called: list[str]) -> None:
         restore()
     with pytest.raises(HeadworkError, match="nothing to restore"):
         restore()
+
+
+def test_blocks_of_several_threads_end_in_any_order(called: list[str]) -> None:
+    """What the first of them put in place stays until the last has ended, and no longer."""
+    first, second = use(), use()
+    first.__exit__()
+    train(1, 1, 3, 4)
+    assert called == ["forward", "backward"]
+    third = use()
+    second.__exit__()
+    second.__exit__()
+    train(1, 1, 3, 4)
+    assert len(called) == 4
+    third.__exit__()
+    assert current_flash_attention_impl() is None
+
+    def block() -> None:
+        for _ in range(20):
+            with use():
+                train(1, 1, 3, 4)
+
+    threads = [Thread(target=block) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def test_an_error_in_the_block_restores_too(called: list[str]) -> None:

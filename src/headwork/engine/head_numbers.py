@@ -56,9 +56,16 @@ def checked_table(given: ArrayLike, size: CallSizes, sort: np.dtype[Any]) -> Arr
     return np.ascontiguousarray(array, sort)
 
 
-def check_fit(name: str, given: tuple[int, ...], lead: tuple[int, ...], wanted: tuple[int, ...], what: str) -> None:
+def check_fit(
+    name: str,
+    given: tuple[int, ...],
+    lead: tuple[int, ...],
+    wanted: tuple[int, ...],
+    what: str,
+    axes: str = "(…, heads)",
+) -> None:
     if not broadcasts(lead, wanted):
-        raise ShapeError(f"{name} is {given}, but the call has (…, heads) = {wanted}: give {what}.")
+        raise ShapeError(f"{name} is {given}, but the call has {axes} = {wanted}: give {what}.")
 
 
 def checked_dropout(dropout: float, seed: int | None) -> tuple[float, int]:

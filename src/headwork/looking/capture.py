@@ -10,7 +10,7 @@ import numpy as np
 from headwork.engine import attention
 from headwork.engine.arrays import Array
 from headwork.errors import HeadworkError
-from headwork.extras import needs
+from headwork.extras import needs, why_broken
 
 NAME = "headwork_look"  # without "sdpa" or "flash" in it, by which transformers would take it for one of these
 MOST_TOKENS = 256
@@ -76,9 +76,12 @@ def capture(model: str, text: str) -> Captured:
 
 def _loaded(transformers: Any, model: str) -> tuple[Any, Any]:
     """The tokenizer and the network; of a model that writes as it reads, the half that reads."""
+    try:
+        transformers.AttentionInterface.register(NAME, _attended)
+    except ImportError as error:
+        raise HeadworkError(why_broken("transformers", error) or str(error)) from None
     from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
-    transformers.AttentionInterface.register(NAME, _attended)
     AttentionMaskInterface.register(NAME, eager_mask)
     transformers.utils.logging.disable_progress_bar()
     try:

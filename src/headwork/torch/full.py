@@ -1,6 +1,7 @@
 """`attention`: everything the kernel can do, for tensors, with gradients."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import TypeAlias
 
 import torch
@@ -68,6 +69,7 @@ def attention(
     """
     more = (blocks, offset, window, softcap, lengths, starts, sinks, alibi, relative, seed)
     nothing_more = return_lse is False and type(dropout) is float and not dropout and all(x is None for x in more)
+    nothing_more = nothing_more and (scale is None or (type(scale) is float and -inf < scale < inf))
     bhsd = type(layout) is str and layout == "bhsd"
     if nothing_more and bhsd and isinstance(causal, bool) and kernel is not None and quiet(query, key, value, mask):
         # As in scaled_dot_product_attention: a small call that asks for nothing more should not pay for the questions.
@@ -138,7 +140,7 @@ def checked_biases(
         shape = tuple(tensor.shape)
         if name == "mask":
             whole_shape = (*lead, size.tokens, size.keys)
-            check_fit(name, shape, shape, whole_shape, "what broadcasts to (…, heads, tokens, keys)")
+            check_fit(name, shape, shape, whole_shape, "what broadcasts to it", "(…, heads, tokens, keys)")
         elif name == "relative":
             if not shape or shape[-1] % 2 == 0:
                 raise ShapeError(f"relative is {shape}: its last axis holds what is added at −r … r, an odd number.")

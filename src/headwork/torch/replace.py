@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -178,11 +179,13 @@ class Use(Report):
 
     def __exit__(self, *raised: Any) -> None:
         super().__exit__(*raised)
-        if self in in_use:  # not where the block itself has restored it
-            restore()
+        with changing:
+            if self in in_use:  # not where the block itself has restored it
+                end(self)
 
 
 in_use: list[Use] = []  # the last one is in force; all are ours, so only the first has put anything in place
+changing = RLock()  # blocks of several threads begin and end in any order
 
 
 def use() -> Use:
@@ -203,13 +206,15 @@ def use() -> Use:
             f"use() needs the registry of attention that newer versions of torch have; this is {torch.__version__}: "
             "call headwork.torch.scaled_dot_product_attention, or upgrade torch."
         )
-    ready = over_ranks().table() if may_be_over_ranks() and not entered() else None
-    before = registry.current_flash_attention_impl()
-    if before != NAME:
-        registry.register_flash_attention_impl(NAME, register_fn=Registered)
-        registry.activate_flash_attention_impl(NAME)
-    in_use.append(Use(before, None if ready is None else ready.enter()))
-    return in_use[-1]
+    with changing:
+        ready = over_ranks().table() if may_be_over_ranks() and not entered() else None
+        before = registry.current_flash_attention_impl()
+        if before != NAME:
+            registry.register_flash_attention_impl(NAME, register_fn=Registered)
+            registry.activate_flash_attention_impl(NAME)
+        last = Use(before, None if ready is None else ready.enter())
+        in_use.append(last)
+    return last
 
 
 def may_be_over_ranks() -> bool:
@@ -231,14 +236,25 @@ def entered() -> bool:
 
 def restore() -> None:
     """Undo the last `use` that is still in force: torch's own kernel, or what was in its place, is back."""
-    if not in_use:
-        raise HeadworkError("there is nothing to restore: headwork.torch.use() was not called.")
-    last = in_use.pop()
-    if last.entries is not None:
-        last.entries.remove()
-    before = last.before
-    if before == NAME:
+    with changing:
+        if not in_use:
+            raise HeadworkError("there is nothing to restore: headwork.torch.use() was not called.")
+        end(in_use[-1])
+
+
+def end(one: Use) -> None:
+    """What it put in place is taken out, or left to the next one that is still in force."""
+    at = in_use.index(one)
+    in_use.remove(one)
+    if in_use[at:]:
+        heir = in_use[at]
+        heir.before = one.before if heir.before == NAME else heir.before
+        heir.entries = heir.entries or one.entries
+        return
+    if one.entries is not None:
+        one.entries.remove()
+    if one.before == NAME:
         return
     registry.restore_flash_attention_impl()
-    if before is not None:
-        registry.activate_flash_attention_impl(before)
+    if one.before is not None:
+        registry.activate_flash_attention_impl(one.before)

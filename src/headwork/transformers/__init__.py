@@ -9,14 +9,15 @@ have. What the kernel cannot read goes to `sdpa`, and says so once.
 """
 
 from headwork.errors import HeadworkError
-from headwork.extras import how_to_install
+from headwork.extras import how_to_install, why_broken
 
 try:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.integrations import sdpa_attention as _sdpa  # noqa: F401  # whether this version has it
 except ImportError as error:
     raise HeadworkError(
-        f"headwork.transformers needs transformers 5 or newer ({error}): {how_to_install('transformers')}"
+        why_broken("transformers", error)
+        or f"headwork.transformers needs transformers 5 or newer ({error}): {how_to_install('transformers')}"
     ) from None
 
 from headwork.transformers.entry import NAME, attention, explain
