@@ -62,9 +62,10 @@ def test_exact_text(name: str, workings: dict[str, Working]) -> None:
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_latex_compiles(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
-    """With a real engine, nothing but amsmath and color, and no line that runs over the margin."""
+    """With a real engine, nothing but amsmath and what comes with LaTeX, and no line that runs over the margin."""
     workings[name].save(tmp_path / "page.tex")
-    assert {*re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8"))} <= {"amsmath", "color"}
+    used = re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8"))
+    assert {*",".join(used).split(",")} <= {"amsmath", "color", "graphicx"}
     log = compiled_latex(tmp_path)
     assert "Overfull" not in log
 
@@ -172,6 +173,45 @@ kind = "diagram"
         drawing, width = picture_of(picture), float(found[1])
         assert width <= WIDTH
         assert width * drawing.height / drawing.width < HEIGHT
+
+
+BLOCKS_OF_KEYS = """
+formula = "blockwise"
+blocks = 3
+mask = "causal"
+[given]
+Q = [[1], [0], [1], [2], [0]]
+K = [[1], [0], [1], [2], [0]]
+V = [[1], [2], [3], [4], [5]]
+[[part]]
+label = "a"
+find = ["output"]
+[[part]]
+label = "b"
+kind = "count"
+[[part]]
+label = "c"
+kind = "gradient"
+loss = "sum"
+"""
+
+
+def test_a_picture_that_nobody_asked_for_fits_on_its_page_too() -> None:
+    """Of three blocks of keys it was cut off above and below, and steps were set over it."""
+    working = solve(parse_sheet(BLOCKS_OF_KEYS, "blocks.toml"))
+    (picture,) = [block for block in page(working) if isinstance(block, Picture)]
+    drawing = picture_of(picture)
+    source = rendered(working, ".typ")
+    shown = re.search(r"#spare\[#filling\[#image.*?width: ([\d.]+)pt", source, re.DOTALL)
+    assert shown is not None
+    assert drawing.height * float(shown[1]) / drawing.width < HEIGHT < drawing.height * PIXEL
+
+
+def test_in_latex_the_letters_of_a_picture_shrink_with_its_boxes() -> None:
+    """They had one size, and in a tall picture lay over one another."""
+    source = rendered(solve(parse_sheet(BLOCKS_OF_KEYS, "blocks.toml")), ".tex")
+    assert r"\usepackage{color,graphicx}" in source
+    assert re.search(r"\\setlength\{\\unitlength\}\{0\.620pt\}\\scalebox\{0\.\d+\}\{", source)
 
 
 def grey(picture: bytes) -> tuple[int, list[bytes]]:

@@ -28,6 +28,7 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 _ROOM = r"""\newcount\lines
 \newcommand{\room}[1]{\lines=#1\par\loop\noindent\rule{0pt}{0.7cm}\par\advance\lines by -1 \ifnum\lines>0 \repeat}
 """
+_PACKAGES = {r"\checkmark": "amssymb", r"\color[": "color", r"\rotatebox": "graphicx", r"\scalebox": "graphicx"}
 
 
 def document(blocks: Iterable[b.Block]) -> str:
@@ -36,9 +37,8 @@ def document(blocks: Iterable[b.Block]) -> str:
     for block in blocks:
         # A display belongs to the paragraph before it: an empty line would leave a gap.
         body += ("\n" if isinstance(block, b.Display) else "\n\n") + BLOCKS[type(block)](block)
-    packages = [("amssymb", r"\checkmark"), ("color", r"\color["), ("graphicx", r"\rotatebox")]
     room = _ROOM if r"\room{" in body else ""
-    needed = ",".join(package for package, command in packages if command in body)
+    needed = ",".join(dict.fromkeys(package for command, package in _PACKAGES.items() if command in body))
     used = f"\\usepackage{{{needed}}}\n" if needed else ""
     return f"{_PREAMBLE}{used}{room}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
 
@@ -133,24 +133,25 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
 }
 
 
-# A drawing in LaTeX's own `picture`: no package but `color`. Its lines run across and down, as ours do.
+# A drawing in LaTeX's own `picture`: no package but `color`, and `graphicx` for one that is larger than the page, whose
+# letters have to shrink with it. Its lines run across and down, as ours do.
 
 
 def latex_picture(drawing: Drawing) -> str:
-    """The drawing, in the middle of its line."""
-    unit = min(UNIT, WIDEST / drawing.width, HIGHEST / drawing.height)
-    size = r"\scriptsize" if unit > 0.9 * UNIT else r"\tiny"
-    lines = [line for shape in drawing.shapes for line in _shape(shape, drawing.height, unit)]
+    """The drawing, in the middle of its line, smaller where it is larger than the page."""
+    share = min(WIDEST / drawing.width, HIGHEST / drawing.height) / UNIT
+    smaller, end = (rf"\scalebox{{{share:.3f}}}{{", "}") if share < 1 else ("", "")
+    lines = [line for shape in drawing.shapes for line in _shape(shape, drawing.height)]
     return (
-        f"\\begin{{center}}{size}\\setlength{{\\unitlength}}{{{unit:.3f}pt}}%\n"
+        f"\\begin{{center}}\\scriptsize\\setlength{{\\unitlength}}{{{UNIT:.3f}pt}}{smaller}%\n"
         f"\\begin{{picture}}({drawing.width:.0f},{drawing.height:.0f})\n" + "\n".join(lines) + "\n"
-        "\\end{picture}\\end{center}"
+        f"\\end{{picture}}{end}\\end{{center}}"
     )
 
 
-def _shape(shape: Shape, height: float, unit: float) -> Iterator[str]:
+def _shape(shape: Shape, height: float) -> Iterator[str]:
     if isinstance(shape, Rect):
-        yield from _rect(shape, height, unit)
+        yield from _rect(shape, height)
     elif isinstance(shape, Line):
         yield from _line(shape, height)
     else:
@@ -163,12 +164,12 @@ def _colour(colour: str, share: float = 1.0) -> str:
     return rf"\color[rgb]{{{','.join(f'{part:.3f}' for part in mixed)}}}"
 
 
-def _rect(rect: Rect, height: float, unit: float) -> Iterator[str]:
+def _rect(rect: Rect, height: float) -> Iterator[str]:
     left, right = rect.x, rect.x + rect.width
     bottom, top = height - rect.y - rect.height, height - rect.y
     filled = {"plain": TINT, "cell": rect.share}.get(rect.look, 0.0)
     if filled:
-        area = rf"\rule{{{rect.width * unit:.2f}pt}}{{{rect.height * unit:.2f}pt}}"
+        area = rf"\rule{{{rect.width * UNIT:.2f}pt}}{{{rect.height * UNIT:.2f}pt}}"
         yield _put(left, bottom, f"{_colour(rect.colour, filled)}{area}")
     middle = f"{(left + right) / 2:.1f},{(bottom + top) / 2:.1f}"
     edge = _colour(rect.colour, 0.4 if rect.look in ("card", "cell", "hidden") else 1.0)

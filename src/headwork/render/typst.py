@@ -14,6 +14,7 @@ from headwork.render.svg import svg
 LAYOUT = {"room": 88, "abreast": True}  # characters that fit on a line of A4
 PIXEL = 0.54  # points to a unit of a drawing
 PAGE = (480, 720)  # points that a page has for a picture
+HIGH = 540  # points of a picture that leaves a page too little room for steps
 TALLEST = 360  # points of a picture that nobody asked for: half the page
 BESIDE = 5  # displays that are about as high as such a picture
 WIDEST = 160  # points of one beside which the page goes on: a third of its width
@@ -50,7 +51,8 @@ _PREAMBLE = """#set document(title: {title})
 })
 #let beside(body, picture) = grid(columns: (1fr, auto), column-gutter: 1em, body, picture)
 #let floating(picture) = place(bottom + center, float: true, clearance: 1em, picture)
-#let spare(picture) = context if counter(page).final().first() > 1 { floating(picture) }
+#let filling(picture) = place(bottom + center, float: true, block(height: 100%, align(horizon, picture)))
+#let spare(floated) = context if counter(page).final().first() > 1 { floated }
 #let remark(body) = { h(1em); text(size: 0.9em, fill: luma(30%), body) }
 """
 
@@ -117,20 +119,22 @@ def _unasked(picture: b.Picture) -> tuple[str, str]:
     """A picture to stand beside the first steps; or, if that would leave them little room, one that floats, and that a
     sheet of one page goes without: the lines say the same."""
     drawing = picture_of(picture)
-    shown = drawing_typst(drawing)
     small = drawing.width * PIXEL < WIDEST and drawing.height * PIXEL < TALLEST
-    return (shown, "") if small else ("", f"#spare[{shown}]")
+    return (drawing_typst(drawing), "") if small else ("", f"#spare[{_floated(drawing)}]")
 
 
 def _block(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
-def _on_the_page(picture: b.Picture) -> str:
-    """A picture that was asked for, smaller where it is larger than the page: what does not fit would be cut off."""
-    drawing = picture_of(picture)
-    fits = min(most / (size * PIXEL) for most, size in zip(PAGE, (drawing.width, drawing.height), strict=True))
-    return drawing_typst(drawing, share=min(1.0, fits))
+def _floated(drawing: Drawing) -> str:
+    """A picture that stands where it fits on a page; smaller where it is larger than one, as the rest would be cut off.
+
+    Steps that are higher than what it leaves of the page would be set over it: a high one has a page of its own.
+    """
+    width, height = drawing.width * PIXEL, drawing.height * PIXEL
+    share = min(1.0, PAGE[0] / width, PAGE[1] / height)
+    return f"#{'filling' if height * share > HIGH else 'floating'}[{drawing_typst(drawing, share=share)}]"
 
 
 def drawing_typst(drawing: Drawing, theme: str = "light", share: float = 1.0) -> str:
@@ -235,7 +239,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Entries: _entries,
     b.Table: _table,
     # What comes next fills a page where a picture does not fit.
-    b.Picture: lambda picture: f"#floating[{_on_the_page(picture)}]",
+    b.Picture: lambda picture: _floated(picture_of(picture)),
     b.Heat: lambda heat: f"#block(inset: (left: 2.4em))[{drawing_typst(picture_of(heat))}]",
     b.Space: lambda space: f"#room({space.lines})",
     b.Marked: _marked,
