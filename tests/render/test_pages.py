@@ -15,7 +15,7 @@ import pytest
 
 from headwork import HeadworkError, solve
 from headwork.maths import Letter, Sign
-from headwork.render.blocks import Block, Picture
+from headwork.render.blocks import Block, Picture, Table
 from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
 from headwork.render.latex import BLOCKS as LATEX
@@ -23,7 +23,7 @@ from headwork.render.markdown import BLOCKS as MARKDOWN
 from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import NODES, PIXEL
+from headwork.render.typst import LAYOUT, NODES, PIXEL
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -205,6 +205,13 @@ def test_a_picture_that_nobody_asked_for_fits_on_its_page_too() -> None:
     shown = re.search(r"#spare\[#filling\[#image.*?width: ([\d.]+)pt", source, re.DOTALL)
     assert shown is not None
     assert drawing.height * float(shown[1]) / drawing.width < HEIGHT < drawing.height * PIXEL
+
+
+def test_a_printed_table_of_counts_is_not_cut_for_long_names() -> None:
+    """Scripts are small in print, and a wide cell is broken into lines: there was a page for each column of numbers."""
+    working = solve(parse_sheet(BLOCKS_OF_KEYS, "blocks.toml"))
+    printed = [block for block in page(working, **LAYOUT) if isinstance(block, Table)]
+    assert [len(table.header) for table in printed] == [7, 7, 7]
 
 
 def test_in_latex_the_letters_of_a_picture_shrink_with_its_boxes() -> None:

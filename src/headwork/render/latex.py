@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from headwork.maths import Prose, width
+from headwork.maths import Prose
 from headwork.render import blocks as b
 from headwork.render.colours import LIGHT, VERDICTS, shares
 from headwork.render.diagram import picture_of
 from headwork.render.drawing import SIZE, Drawing, Label, Line, Rect, Shape
 from headwork.render.latex_maths import aligned, escaped, latex, marked_grid, sentence, unknown
+from headwork.render.matrices import printed_width
 from headwork.render.svg import TINT
 
-LAYOUT = {"room": 78}  # characters that fit on a line of A4
 WIDE_CELL = 36  # from here on a table's cell is broken into lines
+LAYOUT = {"room": 78, "cell": WIDE_CELL}  # characters that fit on a line of A4
 UNIT = 0.62  # points to a unit of a drawing: so letters of 8 points fit as drawn
 WIDEST, HIGHEST = 465.0, 600.0  # points across a page, and down it
 
@@ -96,8 +97,7 @@ def _table(table: b.Table) -> str:
 
 
 def _column(cells: list[Prose], flush_left: bool) -> str:
-    widest = max(sum(len(p) if isinstance(p, str) else width(p) for p in cell) for cell in cells)
-    if widest > WIDE_CELL and flush_left:
+    if max(map(printed_width, cells)) > WIDE_CELL and flush_left:
         return r"p{0.35\textwidth}"
     return "l" if flush_left else "r"
 

@@ -11,7 +11,8 @@ from headwork.render.diagram import picture_of
 from headwork.render.drawing import Drawing
 from headwork.render.svg import svg
 
-LAYOUT = {"room": 88, "abreast": True}  # characters that fit on a line of A4
+# Characters that fit on a line of A4, and that a table's cell is sure to have: a wider one is broken if need be.
+LAYOUT = {"room": 88, "cell": 36, "abreast": True}
 PIXEL = 0.54  # points to a unit of a drawing
 PAGE = (480, 720)  # points that a page has for a picture
 HIGH = 540  # points of a picture that leaves a page too little room for steps
