@@ -29,7 +29,11 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 _ROOM = r"""\newcount\lines
 \newcommand{\room}[1]{\lines=#1\par\loop\noindent\rule{0pt}{0.7cm}\par\advance\lines by -1 \ifnum\lines>0 \repeat}
 """
-_PACKAGES = {r"\checkmark": "amssymb", r"\color[": "color", r"\rotatebox": "graphicx", r"\scalebox": "graphicx"}
+_PACKAGES = {
+    **dict.fromkeys((r"\checkmark", r"\mathbb"), "amssymb"),
+    r"\color[": "color",
+    **dict.fromkeys((r"\rotatebox", r"\scalebox"), "graphicx"),
+}
 
 
 def document(blocks: Iterable[b.Block]) -> str:

@@ -1,5 +1,6 @@
 """The page as Typst source, formulas and all, and through its compiler, a Python wheel, as PDF: no TeX needed."""
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,8 +12,7 @@ from headwork.render.diagram import picture_of
 from headwork.render.drawing import Drawing
 from headwork.render.svg import svg
 
-# Characters that fit on a line of A4, and that a table's cell is sure to have: a wider one is broken if need be.
-LAYOUT = {"room": 88, "cell": 36, "abreast": True}
+LAYOUT = {"room": 88, "cell": 36, "abreast": True}  # characters that fit on a line of A4, that a cell is sure to have
 PIXEL = 0.54  # points to a unit of a drawing
 PAGE = (480, 720)  # points that a page has for a picture
 HIGH = 540  # points of a picture that leaves a page too little room for steps
@@ -250,17 +250,10 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
 
 # Formulas, in Typst's mathematics.
 
-_SIGNS = {
-    "·": "dot.op",
-    "×": "times",
-    "−": "minus",
-    "=": "=",
-    "+": "+",
-    "≈": "approx",
-    "…": "dots.h",
-    "|": "bar.v",
-    "∘": "compose",
-}
+_SIGNS = dict(
+    zip("·×−=+≈…|∘", ["dot.op", "times", "minus", "=", "+", "approx", "dots.h", "bar.v", "compose"], strict=True)
+)
+_OVER = {"\u0302": "hat", "\u0303": "tilde", "\u20d7": "arrow", "\u0307": "dot"}
 
 
 def typst_maths(maths: m.Maths) -> str:
@@ -278,6 +271,9 @@ def _letter(letter: m.Letter) -> str:
     """A letter alone is set in italics; a word is text."""
     base = letter.text.rstrip("′")
     primes = "'" * (len(letter.text) - len(base))
+    apart = unicodedata.normalize("NFD", base)
+    if apart[1:] in _OVER:
+        return f"{_OVER[apart[1:]]}({_letter(m.Letter(apart[0]))}){primes}"
     if len(base) == 1:
         # As a string it would lose the room that a slanted letter needs after it: "V=".
         return f"italic({base}){primes}" if base.isalpha() else string(base) + primes
@@ -309,6 +305,8 @@ def _grid(grid: m.Grid) -> str:
 def _sign(sign: m.Sign) -> str:
     if sign.text in _SIGNS:
         return _SIGNS[sign.text]
+    if len(sign.text) == 1 and not sign.text.isascii() and sign.text != "√" and unicodedata.category(sign.text) == "Sm":
+        return sign.text  # as a string it would lose its room: "α≤β"
     return f"\\{sign.text}" if sign.text in "()[],;" else string(sign.text)
 
 
