@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import subprocess
+import unicodedata
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -23,7 +24,7 @@ from headwork.render.markdown import BLOCKS as MARKDOWN
 from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import LAYOUT, NODES, PIXEL
+from headwork.render.typst import LAYOUT, NODES, PIXEL, compiled
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -322,3 +323,11 @@ def test_json_and_text_are_forms_too(workings: dict[str, Working], tmp_path: Pat
     workings["two-heads"].save(tmp_path / "page.txt")
     golden = Path(__file__).parent.parent / "golden" / "two-heads.txt"
     assert (tmp_path / "page.txt").read_text("utf-8") == golden.read_text("utf-8")
+
+
+def test_every_mathematical_sign_can_be_printed() -> None:
+    """Typst takes some for commands: a root, or ℘ for part of a name."""
+    require("typst")
+    signs = [chr(code) for code in range(0x80, 0x1F000) if unicodedata.category(chr(code)) == "Sm"]
+    printed = [NODES[Sign](Sign(sign)) for sign in signs]
+    assert compiled("\n".join(f"${sign}$ $italic(x){sign}italic(y)$" for sign in printed), "pdf")

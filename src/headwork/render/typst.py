@@ -305,8 +305,9 @@ def _grid(grid: m.Grid) -> str:
 def _sign(sign: m.Sign) -> str:
     if sign.text in _SIGNS:
         return _SIGNS[sign.text]
-    if len(sign.text) == 1 and not sign.text.isascii() and sign.text != "√" and unicodedata.category(sign.text) == "Sm":
-        return sign.text  # as a string it would lose its room: "α≤β"
+    if len(sign.text) == 1 and not sign.text.isascii() and unicodedata.category(sign.text) == "Sm":
+        # As a string it would lose its room: "α≤β". Roots and ℘ are more than signs to Typst.
+        return string(sign.text) if sign.text in "√∛∜℘" else sign.text
     return f"\\{sign.text}" if sign.text in "()[],;" else string(sign.text)
 
 
