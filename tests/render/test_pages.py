@@ -15,7 +15,7 @@ from typing import get_args
 import pytest
 
 from headwork import HeadworkError, solve
-from headwork.maths import Letter, Sign
+from headwork.maths import Letter, Row, Sign
 from headwork.render.blocks import Block, Picture, Table
 from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
@@ -329,5 +329,5 @@ def test_every_mathematical_sign_can_be_printed() -> None:
     """Typst takes some for commands: a root, or ℘ for part of a name."""
     require("typst")
     signs = [chr(code) for code in range(0x80, 0x1F000) if unicodedata.category(chr(code)) == "Sm"]
-    printed = [NODES[Sign](Sign(sign)) for sign in signs]
-    assert compiled("\n".join(f"${sign}$ $italic(x){sign}italic(y)$" for sign in printed), "pdf")
+    formulas = [Row((Sign(sign), Letter("x"), Sign(sign))) for sign in signs]
+    assert compiled("\n".join(f"${NODES[Row](formula)}$" for formula in formulas), "pdf")
