@@ -157,6 +157,13 @@ def test_the_words_of_a_sheet_are_saved() -> None:
     assert sheet_of(table_of(SHEET)).problems == SHEET.problems  # as the bench holds it
 
 
+def test_powers_of_e_that_are_whole_are_no_approximations() -> None:
+    text = 'title = "Even"\nformula = "dot_product"\n[given]\nQ = [[0]]\nK = [[1], [2]]\nV = [[1], [2]]\n'
+    shown = rendered(solve(parse_sheet(f'{text}[[part]]\nfind = ["weights"]', "even"), entry="weights[1,1]"), ".txt")
+    lines = [line.strip() for line in str(shown).splitlines()[3:]]
+    assert lines == ["weights[1,1] = e^0 / (e^0 + e^0)", "= 1 / (1 + 1)", "= 1 / 2", "= 0.5"]
+
+
 def test_an_entry_goes_by_the_name_that_the_page_prints() -> None:
     assert "M[1,1] = 1·1 + 0·3 + 0·0" in page(entry="M[1,1]")
     assert page(entry="head_output[1,1]") == page(entry="M[1,1]")
