@@ -117,9 +117,7 @@ class TestCache:
 
     def test_without_projections_it_says_what_new_keys_are_called(self) -> None:
         given = {"Q": [[1, 1]], "K": [[2, 0]], "V": [[3]], "K_past": [[1, 0], [0, 2]], "V_past": [[2], [1]]}
-        with pytest.raises(
-            HeadworkError, match="have 3; give it 3, or give those .* as K_new and V_new"
-        ):
+        with pytest.raises(HeadworkError, match="give it 3, or give those of the new tokens as K_new"):
             solved("scaled_dot_product", given, "")
 
     def test_a_formula_without_X_takes_no_X_past(self) -> None:
