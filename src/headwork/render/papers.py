@@ -30,8 +30,7 @@ def blank(working: w.Working) -> w.Working:
         for worked in problem.parts:
             points = _points(problem.problem, worked.part)
             total += points
-            handed_over = [line for line in worked.lines if _given(line) and not _constant(line)]
-            empty = _emptied(worked, (*handed_over, w.Room(_room(worked.lines))))
+            empty = _emptied(worked, (*filter(handed_over, worked.lines), w.Room(_room(worked.lines))))
             asked = f"{empty.part.text or _asked(worked)} ({points} {'point' if points == 1 else 'points'})".strip()
             parts.append(dataclasses.replace(empty, part=dataclasses.replace(empty.part, text=asked, points=None)))
         told = f"{problem.problem.text} {_places(problem.problem)}".strip()
@@ -47,6 +46,11 @@ def blank(working: w.Working) -> w.Working:
         f" of {exact_decimal(total, 4) or total}",
     )
     return w.Working(working.title, tuple(problems), head)
+
+
+def handed_over(line: w.Line) -> bool:
+    """A matrix that a part gives. ∂L/∂output of a sum follows from the question by itself."""
+    return isinstance(line, w.Equation) and _given(line) and not isinstance(line.step.op, Constant)
 
 
 def _asked(worked: w.PartWorking) -> str:
@@ -138,11 +142,6 @@ def _height(line: w.Line) -> Fraction:
 
 def _given(line: w.Line) -> bool:
     return isinstance(line, w.Equation) and line.given and line.value is not None
-
-
-def _constant(line: w.Line) -> bool:
-    """What follows from the question by itself: ∂L/∂output of a sum is 1 everywhere."""
-    return isinstance(line, w.Equation) and isinstance(line.step.op, Constant)
 
 
 def _unfilled(line: w.Line) -> w.Line:
