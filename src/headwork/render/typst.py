@@ -12,7 +12,7 @@ from headwork.render.diagram import picture_of
 from headwork.render.drawing import Drawing
 from headwork.render.svg import svg
 
-LAYOUT = {"room": 88, "cell": 36, "abreast": True}  # characters that fit on a line of A4, that a cell is sure to have
+LAYOUT: dict[str, Any] = {"room": 88, "cell": 36, "abreast": True}  # characters that fit on a line, and in a cell
 PIXEL = 0.54  # points to a unit of a drawing
 PAGE = (480, 720)  # points that a page has for a picture
 HIGH = 540  # points of a picture that leaves a page too little room for steps
