@@ -245,6 +245,22 @@ def test_what_does_not_fit_is_said(change: dict[str, Any], message: str) -> None
         read_problem({**table("post-norm"), **change}, "Block")
 
 
+@pytest.mark.parametrize(
+    ("around", "left_out", "message"),
+    [
+        ("none", "", "W_1 is given, but nothing stands around attention; add around"),
+        ("residual", "W_1 W_2", "gamma_1 is given, but there is no layer norm"),
+    ],
+)
+def test_what_stands_around_attention_says_which_key_it_needs(around: str, left_out: str, message: str) -> None:
+    wrong = {**table("post-norm"), "around": around}
+    given = {role: matrix for role, matrix in wrong["given"].items() if role not in (*left_out.split(), "b_1", "b_2")}
+    wrong["given"] = given | ({"gamma_1": [1] * len(given["X"][0])} if left_out else {})
+    wrong.pop("eps", None)
+    with pytest.raises(HeadworkError, match=message):
+        Ready(read_problem(wrong, "Block"))
+
+
 def test_an_output_that_is_not_as_wide_as_x_is_said() -> None:
     wrong = table("post-norm")
     wrong["given"] = {**wrong["given"], "W_O": [[1], [1], [1], [1]]}

@@ -279,6 +279,12 @@ def test_it_is_saved_as_it_is_read() -> None:
         ('kind = "gradient"', 'kind = "value"', "key 'loss' belongs to a part of kind 'gradient'"),
         ("target = [[1, 0], [0, 1]]", "target = [[1, 0, 1], [0, 1, 1]]", "target has 3 columns"),
         ('find = ["W_Q", "W_O", "b_O", "X"]', 'find = ["b_Q"]', "'b_Q' is asked for"),
+        ('find = ["W_Q", "W_O", "b_O", "X"]', 'find = ["X"]', "a rate is what projections and biases learn by"),
+        (
+            'loss = "half-squares"\ntarget = [[1, 0], [0, 1]]\n',
+            "given = { d_output = [[1, 0]] }\n",
+            "d_output has 1 rows, but tokens is 2",
+        ),
     ],
 )
 def test_a_sheet_that_cannot_be_worked_is_told_why(old: str, new: str, message: str) -> None:

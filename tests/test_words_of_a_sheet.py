@@ -9,8 +9,9 @@ from headwork.errors import HeadworkError, did_you_mean
 from headwork.inline import inline
 from headwork.marking.mark import mark
 from headwork.render.latex_maths import GREEK, SIGNS, latex, symbol
-from headwork.render.prose import read_prose, read_tex
+from headwork.render.prose import read_prose
 from headwork.render.save import rendered
+from headwork.render.tex import read_tex
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.save import sheet_toml
 from headwork.solving import solve
@@ -97,8 +98,18 @@ def test_mathematics_stands_between_dollars() -> None:
         (r"\frac12\bar{x}'", "1/2x̄′", r"\frac{1}{2}\overline{x}'"),
         (
             r"W \leftarrow W - \eta\,\frac{\partial L}{\partial W}",
-            "W←W − η∂L/∂W",
+            "W ← W − η∂L/∂W",
             r"W\leftarrow W - \eta \frac{\partial L}{\partial W}",
+        ),
+        (r"X \in \mathbb{R}^{n\times d}", "X ∈ ℝ^(n×d)", r"X\in \mathbb{R}^{n\times d}"),
+        (r"\mathcal{L}=\|\hat y-t\|_2^2", "ℒ = ‖ŷ − t‖_2²", r"\mathcal{L} = \Vert \hat{y} - t{\Vert_{2}}^{2}"),
+        (r"\nabla_{W_Q} \widetilde{X} \dfrac ab", "∇_W_Q X̃a/b", r"\nabla_{W_{Q}}\tilde{X}\frac{a}{b}"),
+        (r"W_Q^{(h)} \mapsto \overline{Q}", "W_Q^(h) ↦ Q̄", r"{W_{Q}}^{(h)}\mapsto \overline{Q}"),
+        (r"\bigl\langle q, k\bigr\rangle \propto K^\mathsf{T}", "⟨q,k⟩ ∝ Kᵀ", r"\langle q,k\rangle \propto K^{\top}"),
+        (
+            r"\begin{pmatrix} 1 & x_1 \\ 0 \\ \end{pmatrix}^T",
+            "[1  x_1; 0  ]ᵀ",
+            r"{\left[\begin{array}{rr} 1 & x_{1} \\ 0 &  \end{array}\right]}^{\top}",
         ),
         (r"\text{for all } k", "for all k", r"\text{for all }k"),
         ("a_", "a_", r"a\_"),
@@ -144,6 +155,13 @@ def test_the_words_of_a_sheet_are_saved() -> None:
         assert line in text
     assert sheet_toml(parse_sheet(text, "again")) == text
     assert sheet_of(table_of(SHEET)).problems == SHEET.problems  # as the bench holds it
+
+
+def test_powers_of_e_that_are_whole_are_no_approximations() -> None:
+    text = 'title = "Even"\nformula = "dot_product"\n[given]\nQ = [[0]]\nK = [[1], [2]]\nV = [[1], [2]]\n'
+    shown = rendered(solve(parse_sheet(f'{text}[[part]]\nfind = ["weights"]', "even"), entry="weights[1,1]"), ".txt")
+    lines = [line.strip() for line in str(shown).splitlines()[3:]]
+    assert lines == ["weights[1,1] = e^0 / (e^0 + e^0)", "= 1 / (1 + 1)", "= 1 / 2", "= 0.5"]
 
 
 def test_an_entry_goes_by_the_name_that_the_page_prints() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from headwork import maths as m
 
 _RAISED = str.maketrans("0123456789−/", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟ")
-_SPACED = "=≈+−|→"
+_SPACED = "=≈+−|→←↦⇒⇔∈≡∝∼"
 _SCRIPTED = f"{ascii_letters}{digits}"  # how a script ends that is not raised by its own letters
 _OPENING = "([,"  # after these a minus belongs to its number
 
@@ -55,7 +55,8 @@ def _above(node: m.Above) -> str:
     script = inline(node.script)
     if node.base != m.Letter("e") and set(script) <= set("0123456789−/"):
         return base + script.translate(_RAISED)
-    return f"{base}^{script}" if len(script) == 1 else f"{base}^({script})"
+    bare = len(script) == 1 or (script.startswith("(") and script.endswith(")"))
+    return f"{base}^{script}" if bare else f"{base}^({script})"
 
 
 def _ratio(ratio: m.Ratio) -> str:

@@ -86,3 +86,40 @@ def test_the_softmax_by_numpy() -> None:
         graph = CATALOGUE[tag].made_in(PROBLEM.ready.ends)[0] if tag else PROBLEM.ready.ends
         found = Variant(graph, FLOATS).value(steps["d_scaled", 1], HANDED)
         np.testing.assert_allclose(np.array(found), matrix)
+
+
+ONE_HEAD = """
+title = "Back"
+formula = "single_head"
+places = 3
+[given]
+X = [[1, 2], [0, 1], [1, 0]]
+W_Q = [[1, 0], [1, 1]]
+W_K = [[0, 1], [1, 0]]
+W_V = [[1, -1], [2, 0]]
+d_output = [[1, 2], [2, 3], [-3, 1]]
+[[part]]
+label = "a"
+kind = "gradient"
+find = ["X"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("tag", "mistaken"),
+    [
+        ("gradients-not-summed", lambda d, W: d["Q"] @ W["Q"].T + d["K"] @ W["K"].T),
+        ("gradients-not-summed", lambda d, W: d["Q"] @ W["Q"].T + d["V"] @ W["V"].T),
+        ("gradient-not-transposed", lambda d, W: sum(d[name] @ W[name] for name in "QKV")),
+    ],
+    ids=["without values", "without keys", "no projection transposed"],
+)
+def test_what_x_gets_by_numpy(tag: str, mistaken: Any) -> None:
+    """One of the three ways back to X left out, or no transpose in any of them: neither had a name."""
+    marker = Marker(parse_sheet(ONE_HEAD, "one.toml"))
+    ready = marker.problems[0].ready
+    right = Variant(ready.ends, FLOATS).everything(float_handed(ready.handed))
+    d, W = ({name: np.array(right[ready.steps[f"{kind}_{name}", None]]) for name in "QKV"} for kind in "dW")
+    marks = marker.mark(Answers("Ada", {"a": {"d_X": [[f"{x:.3f}" for x in row] for row in mistaken(d, W)]}}))
+    (answer,) = marks.parts[0].answers
+    assert answer.tags == (tag,)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import subprocess
+import unicodedata
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import get_args
 import pytest
 
 from headwork import HeadworkError, solve
-from headwork.maths import Letter, Sign
-from headwork.render.blocks import Block, Picture
+from headwork.maths import Letter, Row, Sign
+from headwork.render.blocks import Block, Picture, Table
 from headwork.render.diagram import picture_of
 from headwork.render.html import BLOCKS as HTML
 from headwork.render.latex import BLOCKS as LATEX
@@ -23,7 +24,7 @@ from headwork.render.markdown import BLOCKS as MARKDOWN
 from headwork.render.page import page
 from headwork.render.save import DATA, PAGES, rendered
 from headwork.render.typst import BLOCKS as TYPST
-from headwork.render.typst import NODES, PIXEL
+from headwork.render.typst import LAYOUT, NODES, PIXEL, compiled
 from headwork.sheets.load import parse_sheet
 from headwork.sheets.shelf import built_in
 from headwork.working import Working
@@ -62,9 +63,10 @@ def test_exact_text(name: str, workings: dict[str, Working]) -> None:
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_latex_compiles(name: str, workings: dict[str, Working], tmp_path: Path) -> None:
-    """With a real engine, nothing but amsmath and color, and no line that runs over the margin."""
+    """With a real engine, nothing but amsmath and what comes with LaTeX, and no line that runs over the margin."""
     workings[name].save(tmp_path / "page.tex")
-    assert {*re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8"))} <= {"amsmath", "color"}
+    used = re.findall(r"\\usepackage\{(.*?)\}", (tmp_path / "page.tex").read_text("utf-8"))
+    assert {*",".join(used).split(",")} <= {"amsmath", "color", "graphicx"}
     log = compiled_latex(tmp_path)
     assert "Overfull" not in log
 
@@ -172,6 +174,52 @@ kind = "diagram"
         drawing, width = picture_of(picture), float(found[1])
         assert width <= WIDTH
         assert width * drawing.height / drawing.width < HEIGHT
+
+
+BLOCKS_OF_KEYS = """
+formula = "blockwise"
+blocks = 3
+mask = "causal"
+[given]
+Q = [[1], [0], [1], [2], [0]]
+K = [[1], [0], [1], [2], [0]]
+V = [[1], [2], [3], [4], [5]]
+[[part]]
+label = "a"
+find = ["output"]
+[[part]]
+label = "b"
+kind = "count"
+[[part]]
+label = "c"
+kind = "gradient"
+loss = "sum"
+"""
+
+
+def test_a_picture_that_nobody_asked_for_fits_on_its_page_too() -> None:
+    """Of three blocks of keys it was cut off above and below, and steps were set over it."""
+    working = solve(parse_sheet(BLOCKS_OF_KEYS, "blocks.toml"))
+    (picture,) = [block for block in page(working) if isinstance(block, Picture)]
+    drawing = picture_of(picture)
+    source = rendered(working, ".typ")
+    shown = re.search(r"#spare\[#filling\[#image.*?width: ([\d.]+)pt", source, re.DOTALL)
+    assert shown is not None
+    assert drawing.height * float(shown[1]) / drawing.width < HEIGHT < drawing.height * PIXEL
+
+
+def test_a_printed_table_of_counts_is_not_cut_for_long_names() -> None:
+    """Scripts are small in print, and a wide cell is broken into lines: there was a page for each column of numbers."""
+    working = solve(parse_sheet(BLOCKS_OF_KEYS, "blocks.toml"))
+    printed = [block for block in page(working, **LAYOUT) if isinstance(block, Table)]
+    assert [len(table.header) for table in printed] == [7, 7, 7]
+
+
+def test_in_latex_the_letters_of_a_picture_shrink_with_its_boxes() -> None:
+    """They had one size, and in a tall picture lay over one another."""
+    source = rendered(solve(parse_sheet(BLOCKS_OF_KEYS, "blocks.toml")), ".tex")
+    assert r"\usepackage{color,graphicx}" in source
+    assert re.search(r"\\setlength\{\\unitlength\}\{0\.620pt\}\\scalebox\{0\.\d+\}\{", source)
 
 
 def grey(picture: bytes) -> tuple[int, list[bytes]]:
@@ -282,3 +330,11 @@ def test_a_sum_of_one_term_is_written_once() -> None:
     shown = str(solve(Path(__file__).parent.parent / "attacks" / "sum-of-one-term" / "sheet.toml"))
     assert "≈ ⎡ 4.09  6.33⎤\n" in shown
     assert "6.33⎤ ≈" not in shown
+
+
+def test_every_mathematical_sign_can_be_printed() -> None:
+    """Typst takes some for commands: a root, or ℘ for part of a name."""
+    require("typst")
+    signs = [chr(code) for code in range(0x80, 0x1F000) if unicodedata.category(chr(code)) == "Sm"]
+    formulas = [Row((Sign(sign), Letter("x"), Sign(sign))) for sign in signs]
+    assert compiled("\n".join(f"${NODES[Row](formula)}$" for formula in formulas), "pdf")

@@ -37,7 +37,7 @@ def test_a_question_paper_holds_no_answer(ending: str, workings: dict[str, Worki
 def test_every_part_gets_room(name: str, workings: dict[str, Working]) -> None:
     for problem in blank(workings[name]).problems:
         for part in problem.parts:
-            (line,) = part.lines
+            line = part.lines[-1]  # after what is handed over
             assert isinstance(line, Room)
             assert line.lines >= 4
             assert (part.steps, part.answers, part.part.answer) == ((), (), "")
@@ -147,7 +147,7 @@ def test_a_question_paper_has_room_for_a_name_and_says_points_and_places() -> No
     assert re.search(r"Name _+  Date _+  Points _+ of 2\.5", text)
     assert "Round to 3 decimal places." in text
     assert "(a) Find M. (1 point)" in text
-    assert "(b) (3/2 points)" in text
+    assert "(b) Find head. (3/2 points)" in text
     assert "Find $M$." in rendered(paper, ".tex")  # a name, though nothing of it is worked out
 
 
@@ -165,3 +165,46 @@ def test_room_to_write_goes_on_over_the_page(tmp_path: Path, workings: dict[str,
     command = ["pdftotext", "-l", "1", "paper.pdf", "-"]
     first = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=60).stdout.decode()
     assert "Find the queries" in first
+
+
+BACK = """
+title = "Back"
+formula = "single_head"
+[given]
+X = [[1, 0], [0, 1]]
+W_Q = [[1, 0], [0, 1]]
+W_K = [[1, 1], [0, 1]]
+W_V = [[1], [2]]
+[[part]]
+label = "a"
+given = { weights = [[1, 0], ["1/4", "3/4"]] }
+find = ["head_output"]
+[[part]]
+label = "b"
+kind = "gradient"
+loss = "half-squares"
+target = [[7], [8]]
+rate = "0.1"
+find = ["W_V", "X"]
+[[part]]
+label = "c"
+kind = "shape"
+"""
+
+
+def test_a_question_paper_hands_over_what_a_part_gives_and_says_what_it_asks() -> None:
+    """The target and the weights to go on from were left out, and a part without a text asked for nothing."""
+    shown = str(rendered(blank(solve(parse_sheet(BACK, "back.toml"))), ".txt"))
+    for line in (
+        "(a) Find head. (1 point)",
+        "weights = ⎡1     0   ⎤   as given (2×2)",
+        "target = ⎡7⎤   as given (2×1)",
+        "(c) Find the shapes. (1 point)",
+    ):
+        assert line in shown
+    asked = "Find dW_V, dX and W_V,new, for L half the squared distance from the output to the target, with η = 1/10."
+    assert asked in " ".join(shown.split())
+    summed = BACK.replace('"half-squares"\ntarget = [[7], [8]]', '"sum"')
+    paper = str(rendered(blank(solve(parse_sheet(summed, "back.toml"))), ".txt"))
+    assert "for L the sum of all entries of the output" in paper
+    assert not re.search("doutput|dhead", paper)

@@ -15,8 +15,9 @@ from headwork.render import prose
 from headwork.render.drawing import runs
 from headwork.render.html import mathml
 from headwork.render.latex_maths import latex
-from headwork.render.prose import read_maths, read_prose, read_tex
+from headwork.render.prose import read_maths, read_prose
 from headwork.render.save import DATA, PAGES, rendered
+from headwork.render.tex import read_tex
 from headwork.render.typst import typst_maths
 from headwork.sheets.load import load
 from headwork.sheets.shelf import built_in

@@ -115,6 +115,11 @@ class TestCache:
             solved("single_head", {"X": X, **W, **given}, keys)
         assert message in str(error.value)
 
+    def test_without_projections_it_says_what_new_keys_are_called(self) -> None:
+        given = {"Q": [[1, 1]], "K": [[2, 0]], "V": [[3]], "K_past": [[1, 0], [0, 2]], "V_past": [[2], [1]]}
+        with pytest.raises(HeadworkError, match="give it 3, or give those of the new tokens as K_new"):
+            solved("scaled_dot_product", given, "")
+
     def test_a_formula_without_X_takes_no_X_past(self) -> None:
         with pytest.raises(HeadworkError, match="takes no X; give K_past and V_past"):
             solved("dot_product", {"Q": drawn(1, 2), "K_new": drawn(1, 2), "V_new": drawn(1, 2), "X_past": X_PAST})

@@ -14,14 +14,21 @@ from headwork.ops import Add, Divide, MatMul, Rows, Subtract, Sums, Transpose
     "gradient-not-transposed", "A transpose looks left out: of C = A·B the gradients are dC·Bᵀ and Aᵀ·dC."
 )
 def gradient_not_transposed(last: Last) -> Iterable[Edit]:
-    """dC·B instead of dC·Bᵀ, or A·dC instead of Aᵀ·dC, wherever a gradient is made in that way.
+    """dC·B instead of dC·Bᵀ, or A·dC instead of Aᵀ·dC, wherever a gradient is made in that way, or all parts of one.
 
     >>> given = dict(X=[[1, 2], [3, 4]], W_Q=[[1, 0], [0, 1]], W_K=[[1, 0], [0, 1]], W_V=[[1, 1], [0, 1]])
     >>> compare("gradient-not-transposed", "d_V", "single_head", **given)
     right [[0.01422, 0.01422], [1.986, 1.986]], mistaken [[1, 1], [1, 1]]
     """
     turned = [s for s in in_order(last) if s.role.startswith("d_") and isinstance(s.op, MatMul) and _turned(s)]
-    return (partial(_unturned, roles) for roles in all_or_each([*dict.fromkeys(s.role for s in turned)]))
+    roles = [*dict.fromkeys(s.role for s in turned)]
+    parts = [[r for r in roles if r.startswith(f"{of}_from_")] for of in dict.fromkeys(map(_part_of, roles))]
+    return (partial(_unturned, wrong) for wrong in (*all_or_each(roles), *(p for p in parts if len(p) > 1)))
+
+
+def _part_of(role: str) -> str:
+    """d_X of d_X_from_Q."""
+    return role.partition("_from_")[0]
 
 
 def _turned(step: Step) -> bool:
@@ -114,7 +121,7 @@ def _divides_gradient(step: Step) -> bool:
     "gradients-not-summed", "Part of a sum looks left out: what several steps read gets a gradient from each of them."
 )
 def gradients_not_summed(last: Last) -> Iterable[Edit]:
-    """dX of one head alone, or of the queries alone …; the gradient of shared keys from one head alone.
+    """dX of one head or of the queries alone, or without those …; the gradient of shared keys from one head alone.
 
     >>> given = dict(X=[[1]], W_Q=[[[1]], [[1]]], W_K=[[[1]], [[1]]], W_V=[[[2]], [[3]]], W_O=[[1], [1]])
     >>> compare("gradients-not-summed", "d_X", "multi_head", **given)
@@ -127,15 +134,16 @@ def gradients_not_summed(last: Last) -> Iterable[Edit]:
 
 
 def _groups(total: Step) -> list[list[int]]:
-    """Which terms somebody may stop at: those of one head, those that came one way, the first alone."""
+    """Which terms somebody may stop at: those of one head or that came one way, or all but those."""
     numbers = range(len(total.inputs))
     heads = dict.fromkeys(s.head for s in total.inputs if s.head is not None)
     ways = dict.fromkeys(s.role for s in total.inputs)
     groups = [[i for i in numbers if total.inputs[i].head == head] for head in heads]
     groups += [[i for i in numbers if total.inputs[i].role == way] for way in ways]
+    groups += [[i for i in numbers if i not in left_out] for left_out in groups]
     different: list[list[int]] = []
     for group in groups:
-        if len(group) < len(numbers) and group not in different:
+        if 0 < len(group) < len(numbers) and group not in different:
             different.append(group)
     return different
 

@@ -122,13 +122,14 @@ def _softmax(line: Arithmetic, style: Style) -> Sequence[Aligned]:
         return [_line("=", m.Row((nothing, m.Sign("="), m.Number("0"))), "hidden by the mask")]
     seen = [s for s in summed if not isinstance(s, Hidden)]
     exact = all(cell(s, style)[1] for s in seen)
+    near = _relation(all(s == 0 for s in seen))  # e⁰ is 1, and all other powers have no end
     above = _exponential([own])
     return [
         _line(
             _relation(exact), m.Ratio(_power(own, style), m.between((_power(s, style) for s in seen), "+"), undone=True)
         ),
-        _line("≈", m.Ratio(above, m.between((_exponential([s]) for s in seen), "+"), undone=True)),
-        _line("≈", m.Ratio(above, _exponential(seen), undone=True)),
+        _line(near, m.Ratio(above, m.between((_exponential([s]) for s in seen), "+"), undone=True)),
+        _line(near, m.Ratio(above, _exponential(seen), undone=True)),
     ]
 
 

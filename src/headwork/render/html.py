@@ -193,7 +193,7 @@ def _words(words: m.Words) -> str:
 
 
 def _sign(sign: m.Sign) -> str:
-    return f"<mo{STILL if sign.text in '|()[]' else ''}>{escape(sign.text)}</mo>"
+    return f"<mo{STILL if sign.text in '|‖()[]⟨⟩' else ''}>{escape(sign.text)}</mo>"
 
 
 def _row(row: m.Row) -> str:

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from headwork.maths import Prose, width
+from headwork.maths import Prose
 from headwork.render import blocks as b
 from headwork.render.colours import LIGHT, VERDICTS, shares
 from headwork.render.diagram import picture_of
 from headwork.render.drawing import SIZE, Drawing, Label, Line, Rect, Shape
 from headwork.render.latex_maths import aligned, escaped, latex, marked_grid, sentence, unknown
+from headwork.render.matrices import printed_width
 from headwork.render.svg import TINT
 
-LAYOUT = {"room": 78}  # characters that fit on a line of A4
 WIDE_CELL = 36  # from here on a table's cell is broken into lines
+LAYOUT = {"room": 78, "cell": WIDE_CELL}  # characters that fit on a line of A4
 UNIT = 0.62  # points to a unit of a drawing: so letters of 8 points fit as drawn
 WIDEST, HIGHEST = 465.0, 600.0  # points across a page, and down it
 
@@ -28,6 +29,11 @@ _PREAMBLE = r"""\documentclass[11pt,a4paper,fleqn]{article}
 _ROOM = r"""\newcount\lines
 \newcommand{\room}[1]{\lines=#1\par\loop\noindent\rule{0pt}{0.7cm}\par\advance\lines by -1 \ifnum\lines>0 \repeat}
 """
+_PACKAGES = {
+    **dict.fromkeys((r"\checkmark", r"\mathbb"), "amssymb"),
+    r"\color[": "color",
+    **dict.fromkeys((r"\rotatebox", r"\scalebox"), "graphicx"),
+}
 
 
 def document(blocks: Iterable[b.Block]) -> str:
@@ -36,9 +42,8 @@ def document(blocks: Iterable[b.Block]) -> str:
     for block in blocks:
         # A display belongs to the paragraph before it: an empty line would leave a gap.
         body += ("\n" if isinstance(block, b.Display) else "\n\n") + BLOCKS[type(block)](block)
-    packages = [("amssymb", r"\checkmark"), ("color", r"\color["), ("graphicx", r"\rotatebox")]
     room = _ROOM if r"\room{" in body else ""
-    needed = ",".join(package for package, command in packages if command in body)
+    needed = ",".join(dict.fromkeys(package for command, package in _PACKAGES.items() if command in body))
     used = f"\\usepackage{{{needed}}}\n" if needed else ""
     return f"{_PREAMBLE}{used}{room}{_declared(body)}\\begin{{document}}\n{body}\n\n\\end{{document}}\n"
 
@@ -96,8 +101,7 @@ def _table(table: b.Table) -> str:
 
 
 def _column(cells: list[Prose], flush_left: bool) -> str:
-    widest = max(sum(len(p) if isinstance(p, str) else width(p) for p in cell) for cell in cells)
-    if widest > WIDE_CELL and flush_left:
+    if max(map(printed_width, cells)) > WIDE_CELL and flush_left:
         return r"p{0.35\textwidth}"
     return "l" if flush_left else "r"
 
@@ -133,24 +137,25 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
 }
 
 
-# A drawing in LaTeX's own `picture`: no package but `color`. Its lines run across and down, as ours do.
+# A drawing in LaTeX's own `picture`: no package but `color`, and `graphicx` for one that is larger than the page, whose
+# letters have to shrink with it. Its lines run across and down, as ours do.
 
 
 def latex_picture(drawing: Drawing) -> str:
-    """The drawing, in the middle of its line."""
-    unit = min(UNIT, WIDEST / drawing.width, HIGHEST / drawing.height)
-    size = r"\scriptsize" if unit > 0.9 * UNIT else r"\tiny"
-    lines = [line for shape in drawing.shapes for line in _shape(shape, drawing.height, unit)]
+    """The drawing, in the middle of its line, smaller where it is larger than the page."""
+    share = min(WIDEST / drawing.width, HIGHEST / drawing.height) / UNIT
+    smaller, end = (rf"\scalebox{{{share:.3f}}}{{", "}") if share < 1 else ("", "")
+    lines = [line for shape in drawing.shapes for line in _shape(shape, drawing.height)]
     return (
-        f"\\begin{{center}}{size}\\setlength{{\\unitlength}}{{{unit:.3f}pt}}%\n"
+        f"\\begin{{center}}\\scriptsize\\setlength{{\\unitlength}}{{{UNIT:.3f}pt}}{smaller}%\n"
         f"\\begin{{picture}}({drawing.width:.0f},{drawing.height:.0f})\n" + "\n".join(lines) + "\n"
-        "\\end{picture}\\end{center}"
+        f"\\end{{picture}}{end}\\end{{center}}"
     )
 
 
-def _shape(shape: Shape, height: float, unit: float) -> Iterator[str]:
+def _shape(shape: Shape, height: float) -> Iterator[str]:
     if isinstance(shape, Rect):
-        yield from _rect(shape, height, unit)
+        yield from _rect(shape, height)
     elif isinstance(shape, Line):
         yield from _line(shape, height)
     else:
@@ -163,12 +168,12 @@ def _colour(colour: str, share: float = 1.0) -> str:
     return rf"\color[rgb]{{{','.join(f'{part:.3f}' for part in mixed)}}}"
 
 
-def _rect(rect: Rect, height: float, unit: float) -> Iterator[str]:
+def _rect(rect: Rect, height: float) -> Iterator[str]:
     left, right = rect.x, rect.x + rect.width
     bottom, top = height - rect.y - rect.height, height - rect.y
     filled = {"plain": TINT, "cell": rect.share}.get(rect.look, 0.0)
     if filled:
-        area = rf"\rule{{{rect.width * unit:.2f}pt}}{{{rect.height * unit:.2f}pt}}"
+        area = rf"\rule{{{rect.width * UNIT:.2f}pt}}{{{rect.height * UNIT:.2f}pt}}"
         yield _put(left, bottom, f"{_colour(rect.colour, filled)}{area}")
     middle = f"{(left + right) / 2:.1f},{(bottom + top) / 2:.1f}"
     edge = _colour(rect.colour, 0.4 if rect.look in ("card", "cell", "hidden") else 1.0)

@@ -2,6 +2,7 @@ r"""Formulas and sentences in LaTeX, with nothing beyond amsmath; what a sheet s
 
 import unicodedata
 from collections.abc import Callable, Mapping
+from string import ascii_uppercase
 from typing import Any
 
 from headwork import maths as m
@@ -14,8 +15,9 @@ GREEK = dict(
             *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "iota", "kappa"),
             *("lambda", "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi"),
             *("omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega", "partial"),
+            *("nabla", "ell"),
         ),
-        "αβγδεεζηθικλμνξπρστυφφχψωΓΔΘΛΞΠΣΦΨΩ∂",
+        "αβγδεεζηθικλμνξπρστυφφχψωΓΔΘΛΞΠΣΦΨΩ∂∇ℓ",
         strict=True,
     )
 )
@@ -23,15 +25,40 @@ SIGNS = dict(
     zip(
         (
             *("cdot", "times", "div", "odot", "circ", "oplus", "pm", "surd", "leq", "le", "geq", "ge", "neq", "ne"),
-            *("approx", "in", "mid", "infty", "sum", "ldots", "dots", "to", "leftarrow", "prime", "-", "'"),
+            *("lvert", "rvert", "vert", "approx", "in", "mid", "infty", "sum", "ldots", "dots"),
+            *("rightarrow", "to", "gets", "leftarrow", "prime", "-", "'"),
+            *("otimes", "equiv", "propto", "sim", "mapsto", "Rightarrow", "Leftrightarrow", "forall", "exists"),
+            *("subset", "subseteq", "cup", "cap", "prod", "int", "ll", "gg", "cdots", "vdots", "emptyset"),
+            *("langle", "rangle", "lfloor", "rfloor", "lceil", "rceil", "lVert", "rVert", "Vert"),
         ),
-        "·×÷∘∘⊕±√≤≤≥≥≠≠≈∈|∞Σ……→←′−′",
+        "·×÷∘∘⊕±√≤≤≥≥≠≠|||≈∈|∞Σ……→→←←′−′⊗≡∝∼↦⇒⇔∀∃⊂⊆∪∩∏∫≪≫⋯⋮∅⟨⟩⌊⌋⌈⌉‖‖‖",
         strict=True,
     )
 )
+ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "vec": "\u20d7", "dot": "\u0307"}
+_OVER = {accent: name for name, accent in ACCENTS.items()}
+
+
+def _alphabet(kind: str) -> dict[str, str]:
+    """Unicode's capital letters of this kind: the first that it had, such as ℝ, have names of their own."""
+    names = [(letter, f"{kind} CAPITAL {letter}") for letter in ascii_uppercase]
+    return {
+        letter: next(found for n in (name, f"MATHEMATICAL {name}") if (found := _found(n))) for letter, name in names
+    }
+
+
+def _found(name: str) -> str:
+    try:
+        return unicodedata.lookup(name)
+    except KeyError:
+        return ""
+
+
+ALPHABETS = {"mathbb": _alphabet("DOUBLE-STRUCK"), "mathcal": _alphabet("SCRIPT")}
 # Characters that stand for themselves in our text and for a command in LaTeX.
 _COMMANDS = {
     **{character: f"\\{name} " for name, character in (*GREEK.items(), *SIGNS.items())},
+    **{c: rf"\{name}{{{letter}}}" for name, letters in ALPHABETS.items() for letter, c in letters.items()},
     "−": "-",
     "′": "'",
     "–": r"\text{--}",
@@ -59,6 +86,9 @@ def symbol(character: str) -> str:
 def _letter(letter: m.Letter) -> str:
     base = letter.text.rstrip("′")
     primes = "'" * (len(letter.text) - len(base))
+    apart = unicodedata.normalize("NFD", base)
+    if apart[1:] in _OVER:
+        return rf"\{_OVER[apart[1:]]}{{{symbol(apart[0])}}}{primes}"
     if len(base) == 1:
         return symbol(base) + primes
     return rf"\mathrm{{{''.join(map(symbol, base))}}}{primes}"

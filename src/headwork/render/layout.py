@@ -17,10 +17,14 @@ def numbered() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """`room` is how many characters fit on a line, None where a line may be of any width; `measure` counts them."""
+    """`room` is how many characters fit on a line, None where a line may be of any width; `measure` counts them.
+
+    `cell` is how many a table's cell of words or formulas takes before it is broken into lines, None where none is.
+    """
 
     style: Style = field(default_factory=Style)
     room: int | None = None
+    cell: int | None = None
     measure: Callable[[Maths], int] = width
     notation: Notation = PLAIN
     causal: bool = False

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from headwork.inline import inline, sentence
 from headwork.maths import TRANSPOSED, Above, Grid, Maths, Prose, Row, Words
+from headwork.maths import width as maths_width
 
 Lines = list[str]  # of equal width, where they make a figure
 
@@ -107,12 +108,26 @@ def table(rows: Sequence[Sequence[str]], left: int = 1) -> Lines:
     return [lines[0], rule, *lines[1:]]
 
 
-def columns_that_fit(rows: Sequence[Sequence[Prose]], room: int) -> list[list[int]]:
-    """Column numbers for one table, or for several that each repeat the names (columns 0 and 1)."""
-    widths = [max(len(sentence(cell)) for cell in column) + 2 for column in zip(*rows, strict=True)]
+def columns_that_fit(rows: Sequence[Sequence[Prose]], room: int, cell: int | None = None) -> list[list[int]]:
+    """Column numbers for one table, or for several that each repeat the names (columns 0 and 1).
+
+    Where a `cell` of so many characters is broken into lines, it is not in text: scripts are small there.
+    """
+    wide = text_width if cell is None else printed_width
+    widths = [max(map(wide, column)) + 2 for column in zip(*rows, strict=True)]
+    if cell is not None:
+        widths[:2] = [min(width, cell + 2) for width in widths[:2]]
     tables = [[0, 1]]
     for i in range(2, len(widths)):
         if len(tables[-1]) > 2 and sum(widths[j] for j in tables[-1]) + widths[i] > room:
             tables.append([0, 1])
         tables[-1].append(i)
     return tables
+
+
+def text_width(cell: Prose) -> int:
+    return len(sentence(cell))
+
+
+def printed_width(cell: Prose) -> int:
+    return sum(len(piece) if isinstance(piece, str) else maths_width(piece) for piece in cell)

@@ -188,8 +188,10 @@ def _counts(line: w.Counts, layout: Layout) -> Iterator[b.Block]:
         repeated: Prose = (" (each of ", size_maths(times), ")") if times != 1 else ()
         rows.append(((equation.name.maths,), (*_made(equation, ""), *repeated), *_count_cells(each)))
     rows.append(((line.name,), (), *_count_cells(line.total)))
-    everything = [list(range(len(header)))]
-    for columns in everything if layout.room is None else columns_that_fit((header, *rows), layout.room):
+    tables = [list(range(len(header)))]
+    if layout.room is not None:
+        tables = columns_that_fit((header, *rows), layout.room, layout.cell)
+    for columns in tables:
         yield b.Table(tuple(header[i] for i in columns), tuple(tuple(row[i] for i in columns) for row in rows), left=2)
     yield b.Paragraph(("Operations in all: ", _total(line.total.operations(line.convention)), "."), "line")
     if heads := [times for _, _, times in line.rows if times != 1]:

@@ -6,11 +6,19 @@ from fractions import Fraction
 from math import ceil
 
 from headwork import working as w
+from headwork.inline import inline
 from headwork.maths import BLANK, Prose, Row
 from headwork.numbers.digits import exact_decimal
+from headwork.numbers.text import written
+from headwork.ops import Constant
 from headwork.sheets.sheet import NUMBERS, Part, Problem
 
 FEWEST = 4  # lines of room that any question gets
+_ASKED = {"shape": "Find the shapes.", "count": "Count the operations.", "diagram": "Draw it."}
+_LOSSES = {
+    "sum": ", for L the sum of all entries of the output",
+    "half-squares": ", for L half the squared distance from the output to the target",
+}
 NARROW = 3  # columns of a matrix that leaves room for another equation beside it
 
 
@@ -22,8 +30,8 @@ def blank(working: w.Working) -> w.Working:
         for worked in problem.parts:
             points = _points(problem.problem, worked.part)
             total += points
-            empty = _emptied(worked, (w.Room(_room(worked.lines)),))
-            asked = f"{empty.part.text} ({points} {'point' if points == 1 else 'points'})".strip()
+            empty = _emptied(worked, (*filter(handed_over, worked.lines), w.Room(_room(worked.lines))))
+            asked = f"{empty.part.text or _asked(worked)} ({points} {'point' if points == 1 else 'points'})".strip()
             parts.append(dataclasses.replace(empty, part=dataclasses.replace(empty.part, text=asked, points=None)))
         told = f"{problem.problem.text} {_places(problem.problem)}".strip()
         new = dataclasses.replace(problem.problem, text=told)
@@ -38,6 +46,21 @@ def blank(working: w.Working) -> w.Working:
         f" of {exact_decimal(total, 4) or total}",
     )
     return w.Working(working.title, tuple(problems), head)
+
+
+def handed_over(line: w.Line) -> bool:
+    """A matrix that a part gives. ∂L/∂output of a sum follows from the question by itself."""
+    return isinstance(line, w.Equation) and _given(line) and not isinstance(line.step.op, Constant)
+
+
+def _asked(worked: w.PartWorking) -> str:
+    """What a part without a text of its own asks for."""
+    part, names = worked.part, [str(line.name) for line in worked.answers if isinstance(line, w.Equation)]
+    if not names:
+        return _ASKED.get(part.kind, "")
+    found = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    rate = "" if part.rate is None else f", with η = {inline(written(part.rate))}"
+    return f"Find {found}{_LOSSES.get(part.loss, '')}{rate}."
 
 
 def _line(length: int) -> Row:

@@ -15,7 +15,7 @@ from itertools import chain
 
 from headwork import maths as m
 from headwork.notation import Name
-from headwork.render.latex_maths import GREEK, SIGNS
+from headwork.render.tex import read_tex
 
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᐟᵀ", "0123456789−/T", strict=True))
 _UP = "".join(_RAISED)
@@ -197,14 +197,9 @@ def _is_formula(word: str, names: Collection[str]) -> bool:
     return len(word) <= _LONGEST and (word in names or _MARKS.search(word) is not None)
 
 
-# TeX between dollar signs, as people who write it put it into a sentence: $\frac{QK^T}{\sqrt{d_k}}$. What is read is
-# the little that a question about attention needs; a command that is not known stands as its own name. As in TeX
-# letters side by side are a product, but three small ones or more are the word that their writer meant.
+# TeX between dollar signs, as people who write it put it into a sentence: $\frac{QK^T}{\sqrt{d_k}}$.
 
 _SPAN = re.compile(r"(?<!\\)(\$\$?)([^$\n]+?)(?<!\\)\1")
-_TEX_TOKEN = re.compile(r"\\text ?\{[^{}]*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|[a-z]{3,}|\S")
-_WRAPPERS = ("mathrm", "mathbf", "operatorname", "mathit", "boldsymbol")
-_NOTHING = ("left", "right", "big", "Big", "displaystyle", "quad", ",", ";", "!", " ")
 
 
 def spans(text: str) -> Iterator[str | m.Maths]:
@@ -215,76 +210,3 @@ def spans(text: str) -> Iterator[str | m.Maths]:
         yield read_tex(match[2])
         start = match.end()
     yield text[start:].replace("\\$", "$")
-
-
-def read_tex(tex: str) -> m.Maths:
-    """The tree of a formula in TeX.
-
-    >>> read_tex(r"\\sqrt{2}")
-    RootOf(of=Number(text='2'))
-    """
-    return _Tex(tex).line()
-
-
-class _Tex:
-    """Recursive descent over the tokens of one formula; what stands in braces is read as one."""
-
-    def __init__(self, tex: str) -> None:
-        self.tokens = _TEX_TOKEN.findall(tex)
-
-    def line(self, until: str = "") -> m.Maths:
-        items: list[m.Maths] = []
-        while self.tokens and self.tokens[0] != until:
-            token = self.tokens.pop(0)
-            if token in ("^", "_") and items and self.tokens:
-                items.append(self.script(token, items.pop()))
-            else:
-                items += self.one(token)
-        del self.tokens[:1]  # the closing brace
-        return m.row(*items)
-
-    def script(self, token: str, base: m.Maths) -> m.Maths:
-        """A subscript, or what is raised: QKᵀ, x²."""
-        script = self.argument()
-        if token == "_":
-            return m.Below(base, script)
-        return m.Above(base, m.TRANSPOSED if script in (m.Letter("T"), m.Letter("top")) else script)
-
-    def one(self, token: str) -> list[m.Maths]:
-        """What a token stands for, with its arguments; nothing where it says how wide a space is."""
-        name = token[1:]
-        if token.endswith("}") and len(token) > 2:  # \text{…}
-            words = token.partition("{")[2][:-1]
-            return [m.Letter(words) if words.isalnum() else m.Words(words)]
-        if token == "{":
-            return [self.line("}")]
-        if token == "\\frac":
-            return [m.Ratio(self.argument(), self.argument())]
-        if token in ("\\sqrt", "\\bar"):
-            return [(m.RootOf if name == "sqrt" else m.Barred)(self.argument())]
-        if token[0] == "\\" and name in _WRAPPERS:
-            return [_word(self.argument())]
-        if token[0] == "\\" and name:
-            if name in _NOTHING:
-                return []
-            return [m.Sign(SIGNS[name]) if name in SIGNS else m.Letter(GREEK.get(name, name))]
-        if token[0].isdigit():
-            return [m.Number(token)]
-        return [m.Letter(token) if token.isalpha() else m.Sign(SIGNS.get(token, token))]
-
-    def argument(self) -> m.Maths:
-        """What a command or a script takes: a group, or one thing, of digits the first."""
-        if not self.tokens:
-            return m.row()
-        token = self.tokens.pop(0)
-        if token[0].isdigit() and len(token) > 1:
-            token, rest = token[0], token[1:]
-            self.tokens.insert(0, rest)
-        return m.row(*self.one(token))
-
-
-def _word(maths: m.Maths) -> m.Maths:
-    """Letters that belong together: an upright word."""
-    items = maths.items if isinstance(maths, m.Row) else (maths,)
-    texts = [item.text for item in items if isinstance(item, m.Letter | m.Number)]
-    return m.Letter("".join(texts)) if len(texts) == len(items) else maths

@@ -1,5 +1,6 @@
 """The page as Typst source, formulas and all, and through its compiler, a Python wheel, as PDF: no TeX needed."""
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,9 +12,10 @@ from headwork.render.diagram import picture_of
 from headwork.render.drawing import Drawing
 from headwork.render.svg import svg
 
-LAYOUT = {"room": 88, "abreast": True}  # characters that fit on a line of A4
+LAYOUT: dict[str, Any] = {"room": 88, "cell": 36, "abreast": True}  # characters that fit on a line, and in a cell
 PIXEL = 0.54  # points to a unit of a drawing
 PAGE = (480, 720)  # points that a page has for a picture
+HIGH = 540  # points of a picture that leaves a page too little room for steps
 TALLEST = 360  # points of a picture that nobody asked for: half the page
 BESIDE = 5  # displays that are about as high as such a picture
 WIDEST = 160  # points of one beside which the page goes on: a third of its width
@@ -50,7 +52,8 @@ _PREAMBLE = """#set document(title: {title})
 })
 #let beside(body, picture) = grid(columns: (1fr, auto), column-gutter: 1em, body, picture)
 #let floating(picture) = place(bottom + center, float: true, clearance: 1em, picture)
-#let spare(picture) = context if counter(page).final().first() > 1 { floating(picture) }
+#let filling(picture) = place(bottom + center, float: true, block(height: 100%, align(horizon, picture)))
+#let spare(floated) = context if counter(page).final().first() > 1 { floated }
 #let remark(body) = { h(1em); text(size: 0.9em, fill: luma(30%), body) }
 """
 
@@ -117,20 +120,22 @@ def _unasked(picture: b.Picture) -> tuple[str, str]:
     """A picture to stand beside the first steps; or, if that would leave them little room, one that floats, and that a
     sheet of one page goes without: the lines say the same."""
     drawing = picture_of(picture)
-    shown = drawing_typst(drawing)
     small = drawing.width * PIXEL < WIDEST and drawing.height * PIXEL < TALLEST
-    return (shown, "") if small else ("", f"#spare[{shown}]")
+    return (drawing_typst(drawing), "") if small else ("", f"#spare[{_floated(drawing)}]")
 
 
 def _block(block: b.Block) -> str:
     return BLOCKS[type(block)](block)
 
 
-def _on_the_page(picture: b.Picture) -> str:
-    """A picture that was asked for, smaller where it is larger than the page: what does not fit would be cut off."""
-    drawing = picture_of(picture)
-    fits = min(most / (size * PIXEL) for most, size in zip(PAGE, (drawing.width, drawing.height), strict=True))
-    return drawing_typst(drawing, share=min(1.0, fits))
+def _floated(drawing: Drawing) -> str:
+    """A picture that stands where it fits on a page; smaller where it is larger than one, as the rest would be cut off.
+
+    Steps that are higher than what it leaves of the page would be set over it: a high one has a page of its own.
+    """
+    width, height = drawing.width * PIXEL, drawing.height * PIXEL
+    share = min(1.0, PAGE[0] / width, PAGE[1] / height)
+    return f"#{'filling' if height * share > HIGH else 'floating'}[{drawing_typst(drawing, share=share)}]"
 
 
 def drawing_typst(drawing: Drawing, theme: str = "light", share: float = 1.0) -> str:
@@ -235,7 +240,7 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
     b.Entries: _entries,
     b.Table: _table,
     # What comes next fills a page where a picture does not fit.
-    b.Picture: lambda picture: f"#floating[{_on_the_page(picture)}]",
+    b.Picture: lambda picture: _floated(picture_of(picture)),
     b.Heat: lambda heat: f"#block(inset: (left: 2.4em))[{drawing_typst(picture_of(heat))}]",
     b.Space: lambda space: f"#room({space.lines})",
     b.Marked: _marked,
@@ -245,17 +250,10 @@ BLOCKS: Mapping[type[b.Block], Callable[[Any], str]] = {
 
 # Formulas, in Typst's mathematics.
 
-_SIGNS = {
-    "·": "dot.op",
-    "×": "times",
-    "−": "minus",
-    "=": "=",
-    "+": "+",
-    "≈": "approx",
-    "…": "dots.h",
-    "|": "bar.v",
-    "∘": "compose",
-}
+_SIGNS = dict(
+    zip("·×−=+≈…|∘", ["dot.op", "times", "minus", "=", "+", "approx", "dots.h", "bar.v", "compose"], strict=True)
+)
+_OVER = {"\u0302": "hat", "\u0303": "tilde", "\u20d7": "arrow", "\u0307": "dot"}
 
 
 def typst_maths(maths: m.Maths) -> str:
@@ -273,6 +271,9 @@ def _letter(letter: m.Letter) -> str:
     """A letter alone is set in italics; a word is text."""
     base = letter.text.rstrip("′")
     primes = "'" * (len(letter.text) - len(base))
+    apart = unicodedata.normalize("NFD", base)
+    if apart[1:] in _OVER:
+        return f"{_OVER[apart[1:]]}({_letter(m.Letter(apart[0]))}){primes}"
     if len(base) == 1:
         # As a string it would lose the room that a slanted letter needs after it: "V=".
         return f"italic({base}){primes}" if base.isalpha() else string(base) + primes
@@ -304,6 +305,9 @@ def _grid(grid: m.Grid) -> str:
 def _sign(sign: m.Sign) -> str:
     if sign.text in _SIGNS:
         return _SIGNS[sign.text]
+    if len(sign.text) == 1 and not sign.text.isascii() and unicodedata.category(sign.text) == "Sm":
+        # As a string it would lose its room: "α≤β". Roots and ℘ are more than signs to Typst.
+        return string(sign.text) if sign.text in "√∛∜℘" else sign.text
     return f"\\{sign.text}" if sign.text in "()[],;" else string(sign.text)
 
 

@@ -11,10 +11,9 @@ from headwork.readings.shapes import shapes
 from headwork.sheets.sheet import Part, Problem
 
 KNOWN = ("mask", "bias", "distance", "cos", "sin", "positions")
-LEARNED = (
-    *("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"),
-    *("W_1", "b_1", "W_2", "b_2", "gamma_1", "beta_1", "gamma_2", "beta_2"),
-)
+OF_NORM = ("gamma_1", "beta_1", "gamma_2", "beta_2")
+AROUND = ("W_1", "b_1", "W_2", "b_2", *OF_NORM)
+LEARNED = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", *AROUND)
 
 
 def gradient_parts(problem: Problem) -> list[Part]:

@@ -19,7 +19,17 @@ from headwork.ops import Constant, DivideBy, Given, Transpose
 from headwork.readings.again import again
 from headwork.readings.exact import EXACT, Matrix
 from headwork.readings.shapes import shapes
-from headwork.sheets.backward import LEARNED, gradient_parts, in_heads_order, inputs, learned, own_names, way_back
+from headwork.sheets.backward import (
+    AROUND,
+    LEARNED,
+    OF_NORM,
+    gradient_parts,
+    in_heads_order,
+    inputs,
+    learned,
+    own_names,
+    way_back,
+)
 from headwork.sheets.fields import role_and_head
 from headwork.sheets.sheet import Key, Part, Problem
 from headwork.sheets.sizes import infer_sizes
@@ -156,7 +166,13 @@ class Ready:
             steps = [step for name in names for step in self._steps(*role_and_head(name, self._first), name)]
             asked |= dict.fromkeys(steps or inputs(self.last))
             if part.rate is not None:
-                rates |= dict.fromkeys((s for s in steps or asked if s.role in LEARNED), part.rate)
+                learning = [step for step in steps or asked if step.role in LEARNED]
+                if not learning:
+                    raise HeadworkError(
+                        f"part '{part.label}': a rate is what projections and biases learn by, and none is asked for; "
+                        "find one, such as W_Q, or remove the rate"
+                    )
+                rates |= dict.fromkeys(learning, part.rate)
         table = own_names(way_back(self.problem, self.last, asked), asked)
         ends = in_heads_order([(step, gradient) for step, gradient in table.items() if step in asked])
         ends += [learned(step, table[step], rate) for step, rate in rates.items()]
@@ -192,7 +208,7 @@ class Ready:
         handed: dict[Step, Matrix] = {}
         for key, matrix in given.items():
             if key not in self.steps:
-                raise HeadworkError(f"{self._called(*key)} is given, but {self._offer()}")
+                raise HeadworkError(f"{self._called(*key)} is given, but {self._around(key[0]) or self._offer()}")
             handed[self.handed_step(key)] = matrix
         return handed
 
@@ -295,6 +311,14 @@ class Ready:
 
     def _called(self, role: str, head: int | None) -> str:
         return role if head is None else f"{role}_{head + self.problem.notation.first_index}"
+
+    def _around(self, role: str) -> str:
+        """What a problem lacks for a matrix that stands around attention."""
+        if role in AROUND and self.problem.around == "none":
+            return 'nothing stands around attention; add around = "residual", "post-norm" or "pre-norm"'
+        if role in OF_NORM and self.problem.around == "residual":
+            return 'there is no layer norm; around = "post-norm" and "pre-norm" have one'
+        return ""
 
     def _offer(self) -> str:
         known = [key for key in self.steps if not key[0].endswith("_transposed") and not key[0].startswith("zeros_")]

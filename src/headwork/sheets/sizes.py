@@ -141,7 +141,7 @@ class KnownSizes:
 
     def learn(self, role: str, head: int | None, matrix: Matrix) -> None:
         self.check_head(role, head)
-        name = str(PLAIN.of_role(role, head))
+        name = role if role.startswith("d_") else str(PLAIN.of_role(role, head))  # a page's doutput is no key
         rows, columns = self.names(role)
         role = role.removeprefix("d_")
         self.learn_size(rows, len(matrix), name, "rows", role, head)
@@ -226,7 +226,7 @@ class KnownSizes:
         if told and told[0] != keys:
             raise HeadworkError(
                 f"keys is {told[0]} ({told[1]}), but {self.get('past')} earlier and {self.get('tokens')} new tokens "
-                f"have {keys}; give it {keys}"
+                f"have {keys}; give it {keys}{', or give those of the new tokens as K_new and V_new' * self.bare}"
             )
         self.found["keys"] = (keys, "earlier and new tokens together")
 

@@ -15,9 +15,10 @@ from headwork.render.blocks import Block, Display, Flow, Heading, Paragraph, Que
 from headwork.render.latex_maths import latex
 from headwork.render.markdown import aligned_latex, block_markdown, for_notebooks
 from headwork.render.page import layout_of, part_blocks, problem_blocks
+from headwork.render.papers import handed_over
 from headwork.sheets.sheet import NUMBERS, Problem
 from headwork.solving import solve_problem
-from headwork.working import Equation, PartWorking
+from headwork.working import PartWorking
 
 Cell = dict[str, Any]
 
@@ -43,13 +44,9 @@ def paper(marker: Marker) -> Iterator[Piece]:
         yield Piece((*heading, *problem_blocks(start, layout), *how))
         for part in worked.parts:
             label = f"{number}.{part.part.label}" if several else part.part.label
-            handed = tuple(line for line in part.lines if _handed_over(line))
+            handed = tuple(filter(handed_over, part.lines))
             shown = PartWorking(replace(part.part, label=label, answer=""), handed, ())
             yield Piece(tuple(part_blocks(shown, layout)), tuple(f for f in asked if f.part == label))
-
-
-def _handed_over(line: object) -> bool:
-    return isinstance(line, Equation) and line.given and line.value is not None
 
 
 def how_to_answer(problem: Problem) -> str:
