@@ -265,7 +265,10 @@ def test_no_line_about_a_command_is_cut_short() -> None:
 
 @pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
 def test_every_command_explains_itself(command: str) -> None:
-    assert "Usage: headwork" in run(command, "--help").stdout
+    usage = run(command, "--help").stdout.splitlines()[0]
+    assert usage.startswith(f"Usage: headwork {command}")
+    assert "[[" not in usage
+    assert "…" not in usage
 
 
 @pytest.mark.parametrize(
