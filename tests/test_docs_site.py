@@ -56,6 +56,17 @@ def test_every_address_leads_somewhere(documentation: Path) -> None:
     assert not dead
 
 
+def test_no_list_and_no_table_has_run_into_a_paragraph(documentation: Path) -> None:
+    """Python's Markdown wants an empty line before a list; without it the marks stand in the text, as columns do."""
+    wrong = []
+    for page in documentation.rglob("*.html"):
+        if documentation / "live" not in page.parents:
+            prose = re.sub(r"<(pre|script|style)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.S)
+            found = re.findall(r"^(?:<p>)?(?:(?:[-*]|\d+\.) |\w[\w, ]* {3,}\S).*", prose, re.M)
+            wrong += [f"{page.relative_to(documentation)}: {line}" for line in found]
+    assert not wrong
+
+
 def test_what_is_copied_from_a_block_can_be_typed(browser: Any, documentation: Path) -> None:
     """The button leaves out prompts and what commands print."""
     with hosted(documentation) as address:

@@ -40,7 +40,8 @@ def quantize(x: ArrayLike, dtype: DTypeLike = np.int8) -> tuple[Array, Array]:
 def named(dtype: DTypeLike) -> np.dtype[Any]:
     """The type; NumPy knows the names of ml_dtypes' only once that is loaded. What is no type is an object's."""
     if isinstance(dtype, str) and dtype in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        return np.dtype(getattr(needs("ml_dtypes"), dtype))
+        theirs: np.dtype[Any] = np.dtype(getattr(needs("ml_dtypes"), dtype))
+        return theirs
     try:
         return np.dtype(dtype)
     except TypeError:
