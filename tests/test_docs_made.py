@@ -62,9 +62,9 @@ def test_prompts_in_a_docstring_become_code(made: ModuleType) -> None:
 
 
 def test_columns_in_a_docstring_become_a_list(made: ModuleType) -> None:
-    text = "Words  here.\n\nmask           may be `read`;\n               |or| not\ndropout, seed  as drawn\n\nMore words."
+    text = "Words  here.\n\nmask           may be `read`;\n               |or| not\ndrop, seed  as drawn\n\nMore words."
     assert made.fenced(text) == (
-        "Words  here.\n\n\n`mask`\n:   may be `read`; |or| not\n\n\n`dropout`, `seed`\n:   as drawn\n\n\nMore words."
+        "Words  here.\n\n\n`mask`\n:   may be `read`; |or| not\n\n\n`drop`, `seed`\n:   as drawn\n\n\nMore words."
     )
 
 
