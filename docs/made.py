@@ -97,11 +97,26 @@ def example(test: doctest.DocTest) -> str:
 def fenced(docstring: str) -> str:
     """A docstring in Markdown: the prompts of Python and what they print, up to an empty line, are a block of code."""
     pieces = re.split(r"((?:^>>> .*\n?(?:^.+\n?)*)+)", cleandoc(docstring), flags=re.M)
-    return "".join(f"```pycon\n{piece.strip()}\n```\n" if piece.startswith(">>> ") else piece for piece in pieces)
+    return "".join(
+        f"```pycon\n{piece.strip()}\n```\n" if piece.startswith(">>> ") else defined(piece) for piece in pieces
+    )
+
+
+ROW = r"(?P<names>[a-z_]\w*(?:, \w+)*) {2,}(?P<told>\S.*(?:\n {4,}\S.*)*)"
+
+
+def defined(prose: str) -> str:
+    """What a docstring tells of each argument, in two columns, as a list of definitions: a paragraph has no columns."""
+
+    def listed(row: re.Match[str]) -> str:
+        names = ", ".join(f"`{name}`" for name in row["names"].split(", "))
+        return f"\n{names}\n:   {' '.join(row['told'].split())}\n"
+
+    return re.sub(rf"^{ROW}$", listed, prose, flags=re.M)
 
 
 class Prompts(griffe.Extension):
-    """The prompts in docstrings are blocks of code on the page about the API."""
+    """The prompts in docstrings are blocks of code on the page about the API, and columns are lists."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:

@@ -265,7 +265,10 @@ def test_no_line_about_a_command_is_cut_short() -> None:
 
 @pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
 def test_every_command_explains_itself(command: str) -> None:
-    assert "Usage: headwork" in run(command, "--help").stdout
+    usage = run(command, "--help").stdout.splitlines()[0]
+    assert usage.startswith(f"Usage: headwork {command}")
+    assert "[[" not in usage
+    assert "…" not in usage
 
 
 @pytest.mark.parametrize(
@@ -337,5 +340,7 @@ def test_doctor_says_what_runs_and_what_is_missing(monkeypatch: pytest.MonkeyPat
     assert not chosen.native or "as HEADWORK_THREADS asks" in page
     assert re.search(rf"torch +{re.escape(version('torch'))} +torch +the same attention on tensors", page)
     assert re.search(r"no-such-package +missing +pages +nothing", page)
-    assert re.search(r"in a checkout of headwork, .*pip install '\.\[([a-z]+,)*pages]'", " ".join(page.split()))
-    assert not chosen.native or max(map(len, page.splitlines())) <= 100  # a reason may be longer
+    told, _, ways = page.partition("Extras bring what is missing:\n")
+    assert not chosen.native or max(map(len, told.splitlines())) <= 100  # a reason may be longer
+    assert re.search(r"^in a checkout of headwork:\n\S.* install '\.\[([a-z]+,)*pages]'$", ways, re.M)
+    assert re.search(r"^elsewhere:\n\S.* install .*\bno-such-package$", ways, re.M), "to be copied: one line"

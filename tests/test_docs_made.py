@@ -61,6 +61,13 @@ def test_prompts_in_a_docstring_become_code(made: ModuleType) -> None:
     assert made.fenced(text) == "Words.\n\n```pycon\n>>> 1 + 1\n2\n>>> 2\n2\n```\n\nMore words: a >>> b."
 
 
+def test_columns_in_a_docstring_become_a_list(made: ModuleType) -> None:
+    text = "Words  here.\n\nmask           may be `read`;\n               |or| not\ndrop, seed  as drawn\n\nMore words."
+    assert made.fenced(text) == (
+        "Words  here.\n\n\n`mask`\n:   may be `read`; |or| not\n\n\n`drop`, `seed`\n:   as drawn\n\n\nMore words."
+    )
+
+
 def test_a_screen_shows_the_command_and_is_as_wide_as_what_it_prints(made: ModuleType) -> None:
     drawn = made.screen("mark", "two.toml", "ada.toml").replace("&#160;", " ")
     assert "$ headwork mark two.toml ada.toml" in drawn

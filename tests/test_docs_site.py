@@ -56,6 +56,41 @@ def test_every_address_leads_somewhere(documentation: Path) -> None:
     assert not dead
 
 
+def test_no_list_and_no_table_has_run_into_a_paragraph(documentation: Path) -> None:
+    """Python's Markdown wants an empty line before a list; without it the marks stand in the text, as columns do."""
+    wrong = []
+    for page in documentation.rglob("*.html"):
+        if documentation / "live" not in page.parents:
+            prose = re.sub(r"<(pre|script|style)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.S)
+            found = re.findall(r"^(?:<p>)?(?:(?:[-*]|\d+\.) |\w[\w, ]* {3,}\S).*", prose, re.M)
+            wrong += [f"{page.relative_to(documentation)}: {line}" for line in found]
+    assert not wrong
+
+
+def test_what_is_copied_from_a_block_can_be_typed(browser: Any, documentation: Path) -> None:
+    """The button leaves out prompts and what commands print."""
+    with hosted(documentation) as address:
+        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.goto(f"{address}tutorials/two-tokens/")
+        blocks = page.locator("article .highlight")
+        copied = []
+        for words in ("$ headwork solve two.toml --entry", ">>> working[", "formula ="):
+            block = blocks.filter(has_text=words).first
+            block.hover()
+            block.locator("button").first.click()
+            copied.append(page.evaluate("navigator.clipboard.readText()"))
+    session, prompts, sheet = copied
+    assert session == 'headwork solve two.toml --entry "weights[1,1]"'
+    assert prompts.splitlines() == [
+        "import headwork",
+        'working = headwork.solve("two.toml")',
+        'working["output"].value[1]',
+        'working["scaled"].value[0]',
+    ]
+    assert sheet.startswith('title = "Two tokens"')
+
+
 def test_the_live_bench_works_in_the_site(browser: Any, documentation: Path) -> None:
     """In its frame: an entry is typed, and Python in the browser works out what follows."""
     problems: list[str] = []

@@ -7,15 +7,15 @@ Models that ask diffusers' dispatcher (Flux, Wan, Qwen-Image …) take it. Older
 torch's own function whatever that switch says: they run on the kernel under `headwork.torch.use()`.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from headwork.errors import HeadworkError
 from headwork.extras import how_to_install
-from headwork.torch.attention import scaled_dot_product_attention
 
-NAME = "headwork"
+if TYPE_CHECKING:
+    from torch import Tensor
 
 try:
     from diffusers.models.attention_dispatch import AttentionBackendName, _AttentionBackendRegistry
@@ -23,6 +23,10 @@ except ImportError as error:
     raise HeadworkError(
         f"headwork.diffusers needs diffusers 0.35 or newer ({error}): {how_to_install('diffusers')}"
     ) from None
+
+from headwork.torch.attention import scaled_dot_product_attention
+
+NAME = "headwork"
 
 
 def attention(

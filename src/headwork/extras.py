@@ -44,12 +44,19 @@ def why_broken(package: str, error: ImportError) -> str:
 
 
 def how_to_install(*packages: str) -> str:
-    """headwork is on no package index yet, so extras come with the wheel it was installed from, or from a checkout."""
+    """The ways in one line."""
+    return "; ".join(f"{where}, {command}" if where else command for where, command in ways_to_install(*packages))
+
+
+def ways_to_install(*packages: str) -> list[tuple[str, str]]:
+    """Where one is, and what to type there. headwork is on no package index yet, so extras come with the wheel it was
+    installed from, or from a checkout."""
     extras = ",".join(dict.fromkeys(EXTRAS[package][0] for package in packages))
     pip, wheel = _pip(), _wheel()
     if wheel is not None:
-        return f"{pip} install '{wheel}[{extras}]'"
-    return f"in a checkout of headwork, {pip} install '.[{extras}]'; elsewhere, {pip} install {' '.join(packages)}"
+        return [("", f"{pip} install '{wheel}[{extras}]'")]
+    checkout, elsewhere = f"{pip} install '.[{extras}]'", f"{pip} install {' '.join(packages)}"
+    return [("in a checkout of headwork", checkout), ("elsewhere", elsewhere)]
 
 
 def _pip() -> str:

@@ -1,6 +1,7 @@
 """The bench itself: what is timed is checked, a contender's trouble is told, nothing slow is left out."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from headwork.cli import code
 from headwork.engine import bench
 from headwork.engine.backend import backend, kernel
 from headwork.engine.bench import Limit, Line, Results, growth, report
@@ -139,6 +141,25 @@ def test_where_the_system_tells_no_memory_the_rest_is_told(monkeypatch: pytest.M
     drawn = (tmp_path / "plot.svg").read_text("utf-8")
     assert "seconds, 1 head" in drawn
     assert "extra MB" not in drawn
+
+
+def test_a_case_whose_package_is_missing_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ml_dtypes is an extra, and what it makes is two cases of many."""
+    assert {case.needs for case in CASES if case.name.startswith("bfloat16")} == {"ml_dtypes"}
+    case = next(replace(case, peers=()) for case in CASES if case.name == "2×2")
+    monkeypatch.setattr(bench, "CASES", [case, replace(case, name="another", needs="no_such_package")])
+    monkeypatch.setattr(bench, "grow", lambda largest: [])
+    assert [line.name for line in bench.run(quick=True).lines] == ["2×2"]
+    assert "another: left out, because no_such_package is not installed" in capsys.readouterr().out
+
+
+def test_a_plot_that_cannot_be_drawn_is_told_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(bench, "run", lambda **_: pytest.fail("timed first"))
+    with pytest.raises(HeadworkError, match="this needs matplotlib"):
+        code.bench(plot=tmp_path / "plot.svg")
 
 
 def test_what_is_kept_says_its_schema(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A pool of blocks for many sequences: what each holds is what was appended to it, whoever shares it."""
 
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -95,6 +97,17 @@ def test_nothing_is_legal() -> None:
     assert (cache.attention([empty], np.ones((1, 1, 1, 8), np.float32)) == 0).all()
     cache.append([empty], np.ones((1, 1, 0, 8)), np.ones((1, 1, 0, 4)))
     assert cache.length(empty) == 0
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_a_type_that_ml_dtypes_has_is_known_by_its_name(name: str) -> None:
+    """NumPy knows it once somebody has loaded that package; without it the error says what is missing."""
+    ask = f"import headwork\nprint(headwork.PagedCache(1, 8, dtype={name!r}))"
+    there = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+    assert f"of 16 tokens, {name}>" in there.stdout, there.stderr
+    missing = f"import sys\nsys.modules['ml_dtypes'] = None\n{ask}"
+    said = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True).stderr
+    assert "HeadworkError: this needs ml_dtypes, which is not installed" in said
 
 
 def test_every_mistake_is_named() -> None:

@@ -94,6 +94,13 @@ def test_models_that_call_torchs_function_run_under_use() -> None:
     assert ran.elsewhere() == 0
 
 
+def test_without_torch_and_diffusers_it_says_how_to_get_them() -> None:
+    program = "import sys\nsys.modules.update(torch=None, diffusers=None)\nimport headwork.diffusers"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "HeadworkError: headwork.diffusers needs diffusers 0.35 or newer" in done.stderr
+    assert "pip install" in done.stderr
+
+
 def test_another_diffusers_is_told_of() -> None:
     program = (
         "import sys, types\nfor name in ('diffusers', 'diffusers.models', 'diffusers.models.attention_dispatch'):\n"

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from headwork.cli.options import check_place
+from headwork.extras import needs
 
 
 def inspect(
@@ -32,4 +33,6 @@ def bench(
 
     check_place(json, ".json")
     check_place(plot, ".svg", ".png", ".pdf")
+    if plot is not None:
+        needs("matplotlib")  # now, and not after minutes
     run(quick=quick, json_path=json, plot=plot)

@@ -3,14 +3,16 @@
 import os
 from collections.abc import Iterator
 
+import typer
+
 import headwork
-from headwork.extras import EXTRAS, how_to_install
+from headwork.extras import EXTRAS, ways_to_install
 
 
 def doctor() -> None:
     """Say what headwork runs on here, and what is missing. It names what each missing package would add."""
     from headwork.cli.terminal import show, width
-    from headwork.render.blocks import Paragraph, Table, Title
+    from headwork.render.blocks import Table, Title
     from headwork.render.text import pieces
 
     packages = list(_packages())
@@ -22,8 +24,11 @@ def doctor() -> None:
         )
     ]
     missing = [package for package, found, *_ in packages if found == "missing"]
-    ways = [Paragraph((f"Extras bring what is missing: {how_to_install(*missing)}",))] if missing else []
-    show(pieces([Title(f"headwork {headwork.__version__}"), *tables, *ways], width()))
+    show(pieces([Title(f"headwork {headwork.__version__}"), *tables], width()))
+    if missing:
+        typer.echo("\nExtras bring what is missing:")
+        for where, command in ways_to_install(*missing):
+            typer.echo(f"\n{where}:\n{command}" if where else command)  # in one line, however long: it will be copied
 
 
 def _prose(cells: tuple[str, ...]) -> tuple[tuple[str], ...]:

@@ -32,7 +32,7 @@ def mark(
     sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name, a path, or a class's folder.")],
     answers: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="ANSWERS…", help=".toml, .json, .ipynb or .csv files, folders or zips, hand-in links."),
+        typer.Argument(metavar="ANSWERS", help=".toml, .json, .ipynb or .csv files, folders or zips, hand-in links."),
     ] = None,
     format: Annotated[
         str | None, typer.Option(help=f"{', '.join(PAGES)}, json, gradescope; csv and class for a class.")

@@ -12,7 +12,7 @@ from headwork.errors import HeadworkError
 
 SheetName = Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name (see `headwork sheets`) or a path.")]
 MaybeSheet = Annotated[
-    str | None, typer.Argument(metavar="[SHEET]", help="A built-in name or a path; without it the sizes below count.")
+    str | None, typer.Argument(metavar="SHEET", help="A built-in name or a path; without it the sizes below count.")
 ]
 Formula = Annotated[
     str, typer.Option(help="dot_product, scaled_dot_product, single_head, multi_head, multi_head_blocks")

@@ -12,7 +12,7 @@ FIRST = "two-heads"
 
 
 def open(
-    sheet: Annotated[str, typer.Argument(metavar="[SHEET]", help="A built-in name or a path.")] = FIRST,
+    sheet: Annotated[str, typer.Argument(metavar="SHEET", help="A built-in name or a path.")] = FIRST,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the browser, or only say where the page is.")] = True,
 ) -> None:
@@ -34,7 +34,7 @@ def open(
 
 
 def site(
-    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The folder to write, for any host.")] = None,
+    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write, for any host.")] = None,
     single: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One .html file that works from a disk, without a network.")
     ] = None,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from headwork.engine.arrays import floats, is_float
 from headwork.engine.blocks import Blocks
 from headwork.engine.decode import DecodeOptions, attention_decode
-from headwork.engine.quantize import KINDS, quantize
+from headwork.engine.quantize import KINDS, named, quantize
 from headwork.errors import HeadworkError, ShapeError
 
 
@@ -59,10 +59,7 @@ class PagedCache:
     _decode: Callable[..., Any] = staticmethod(attention_decode)
 
     def _checked_dtype(self, dtype: Any) -> Any:
-        try:
-            sort = np.dtype(dtype)
-        except TypeError:
-            sort = np.dtype(object)
+        sort = named(dtype)
         if not is_float(sort) and sort.name not in KINDS:
             raise HeadworkError(
                 f"dtype is {dtype!r}. A cache holds float32, float64, float16, bfloat16 or {', '.join(KINDS)}."

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from headwork.engine.arrays import Array, floats, is_float, unmasked
 from headwork.errors import HeadworkError
+from headwork.extras import needs
 
 # The 8-bit types by name: what the kernel calls them, and the largest number each holds.
 KINDS = {"int8": 1, "float8_e4m3fn": 2, "float8_e5m2": 3}
@@ -36,11 +37,19 @@ def quantize(x: ArrayLike, dtype: DTypeLike = np.int8) -> tuple[Array, Array]:
         return numbers.astype(sort), np.where(np.isfinite(scales), scales, np.float32(np.nan))[()]
 
 
-def eight_bit(dtype: DTypeLike) -> np.dtype[Any]:
+def named(dtype: DTypeLike) -> np.dtype[Any]:
+    """The type; NumPy knows the names of ml_dtypes' only once that is loaded. What is no type is an object's."""
+    if isinstance(dtype, str) and dtype in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        theirs: np.dtype[Any] = np.dtype(getattr(needs("ml_dtypes"), dtype))
+        return theirs
     try:
-        sort = np.dtype(dtype)
+        return np.dtype(dtype)
     except TypeError:
-        sort = np.dtype(object)
+        return np.dtype(object)
+
+
+def eight_bit(dtype: DTypeLike) -> np.dtype[Any]:
+    sort = named(dtype)
     if sort.name not in KINDS:
         raise HeadworkError(f"dtype is {dtype!r}. Give one of {', '.join(KINDS)}; the last two are in ml_dtypes.")
     return sort

@@ -57,7 +57,7 @@ class Captured:
 
 def capture(model: str, text: str) -> Captured:
     """Run a model, given by its folder or its name on the hub, on one text."""
-    torch, transformers = needs("torch"), needs("transformers")
+    transformers, torch = needs("transformers"), needs("torch")  # in this order: the extra of the first brings both
     tokenizer, network = _loaded(transformers, model)
     encoded = tokenizer(text, return_tensors="pt")
     count = encoded["input_ids"].shape[1]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -82,7 +83,8 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
     longest cases.
     """
     console = Console()
-    chosen = [case for case in CASES if case.quick or not quick]
+    wanted = [case for case in CASES if case.quick or not quick]
+    chosen = [case for case in wanted if case.needs is None or find_spec(case.needs) is not None]
     lines = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress, Contenders() as contenders:
@@ -95,6 +97,9 @@ def run(*, quick: bool = False, json_path: Path | None = None, plot: Path | None
         growth = grow(4096 if quick else 32768)
     results = Results(asdict(backend()), lines, growth, extra_memory(16384))
     report.table(results, console)
+    for case in wanted:
+        if case not in chosen:
+            console.print(f"{case.name}: left out, because {case.needs} is not installed", style="yellow")
     if json_path is not None:
         json_path.write_text(json.dumps({"schema": SCHEMA, **asdict(results)}, indent=1) + "\n")
     if plot is not None:

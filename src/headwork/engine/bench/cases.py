@@ -70,6 +70,7 @@ class Case:
     targets: dict[str, float] = field(default_factory=dict)
     peers: tuple[str, ...] = ("torch", "onnx", "onnx mha", "jax", "numpy")
     quick: bool = True
+    needs: str | None = None  # a package without which there are no such arrays
 
 
 def draw(
@@ -153,7 +154,15 @@ CASES = (
     Case("window 256 of 4096", windowed, {"torch": 15, "torch flex": 2.5}, ("torch", "torch flex")),
     Case("ragged, 8 of 37–1024", ragged, {"torch loop": 1.3, "torch padded": 4.5}, ("torch loop", "torch padded")),
     Case("decode float16 on 4096", cached(1, 4096, np.float16), {"torch bfloat16": 3}, ("torch bfloat16",)),
-    Case("bfloat16 1,8,2048,64", brain(1, 8, 2048, 64), {"torch bfloat16": 1.3}, ("torch bfloat16",)),
-    Case("bfloat16 causal 1,8,2048,64", brain(1, 8, 2048, 64, True), {"torch bfloat16": 1.6}, ("torch bfloat16",)),
+    Case(
+        "bfloat16 1,8,2048,64", brain(1, 8, 2048, 64), {"torch bfloat16": 1.3}, ("torch bfloat16",), needs="ml_dtypes"
+    ),
+    Case(
+        "bfloat16 causal 1,8,2048,64",
+        brain(1, 8, 2048, 64, True),
+        {"torch bfloat16": 1.6},
+        ("torch bfloat16",),
+        needs="ml_dtypes",
+    ),
     Case("2×2", dense(1, 1, 2, 2), {"torch": 4}),
 )
