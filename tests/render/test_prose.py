@@ -116,4 +116,4 @@ def test_the_reader_is_used_by_pages_alone() -> None:
     source = Path(prose.__file__).parent.parent
     importing = re.compile(r"import .*read_(maths|prose)|render\.prose")
     users = {p.relative_to(source).as_posix() for p in source.rglob("*.py") if importing.search(p.read_text("utf-8"))}
-    assert users == {"render/page.py", "web/page.py", "web/practice.py", "web/whatif.py"}
+    assert users == {"render/page.py", "web/page.py", "web/practice.py"}
