@@ -59,16 +59,16 @@ template <class T, class S, int R>
 HW_INLINE void dot_rows(T *p, const T *q, const char *const *k, int64_t d_k, int64_t first, int64_t last,
                         Ahead &ahead) {
     constexpr int KT = row_sums<T> / R;
-    const char *key[KT];
-    const char *next_key[KT];
+    const char *key[2 * KT]; // those that follow, too, where they are asked for
     HW_EACH(j, 0, KT) key[j] = k[least(first + j, last)];
-    HW_EACH(j, 0, KT) next_key[j] = k[least(first + KT + j, last)];
+    if (ahead.into_first_level)
+        HW_EACH(j, KT, 2 * KT) key[j] = k[least(first + j, last)];
     Vec<T> sum[row_sums<T>] = {};
     for (int64_t c = 0; c < d_k; c += W<T>) {
         const int64_t byte = c * static_cast<int64_t>(sizeof(S));
         ahead.fetch_from_afar<lines_of<T, S>(KT)>();
         if (byte % Ahead::line == 0)
-            HW_EACH(j, 0, KT) ahead.fetch_again<1>(next_key[j] + byte);
+            HW_EACH(j, 0, KT) ahead.fetch_again<1>(key[KT + j] + byte);
         Vec<T> part[KT];
         HW_EACH(j, 0, KT) part[j] = load_as<T, S>(key[j] + byte);
         HW_EACH(r, 0, R) {
@@ -288,9 +288,7 @@ template <class T> void list_scales(T *scale, const KeyRows &rows, int64_t start
 HW_INLINE Ahead ahead_of(const hw_attention &call, const char *const *list, const hw_array &array, int64_t width,
                          int64_t count) {
     const int64_t bytes = width * bytes_of(array.type);
-    Ahead ahead = call.block_table ? Ahead(list, bytes, count) : Ahead(*list, array.row, bytes, count);
-    ahead.into_first_level = hw_reads_into_first_level();
-    return ahead;
+    return call.block_table ? Ahead(list, bytes, count) : Ahead(*list, array.row, bytes, count);
 }
 
 // The keys, values and scales of a group.

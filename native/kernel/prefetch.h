@@ -14,9 +14,9 @@ constexpr int first_level = 3; // the cache, as __builtin_prefetch calls it
 struct Ahead {
     static constexpr int64_t line = 64; // bytes
     const char *next = nullptr, *end_of_row = nullptr;
-    int64_t row = 0, length = 0, rows = 0; // bytes from row to row, and of a row in whole lines
-    const char *const *list = nullptr;     // where rows lie in no order: each of them
-    bool into_first_level = false;         // also from afar
+    int64_t row = 0, length = 0, rows = 0;               // bytes from row to row, and of a row in whole lines
+    const char *const *list = nullptr;                   // where rows lie in no order: each of them
+    bool into_first_level = hw_reads_into_first_level(); // also from afar
 
     Ahead() = default;
     Ahead(const char *from, int64_t step, int64_t bytes, int64_t count)

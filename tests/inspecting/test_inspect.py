@@ -197,7 +197,7 @@ def test_targets_that_are_none(target: Any, message: str) -> None:
 
 def test_nan_is_no_other_answer_every_time() -> None:
     found = inspect(lambda q, k, v: 0 * v[..., : q.shape[-2], :] + float("nan") * q.sum())
-    assert (found.verdict, found.why) == ("uncallable", "it returns NaN or infinity")
+    assert (found.verdict, found.why) == ("uncallable", "it returns nothing but NaN or infinity")
 
 
 def test_a_module_that_cannot_be_imported_is_reported() -> None:

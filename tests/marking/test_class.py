@@ -281,6 +281,7 @@ def test_ctrl_c_ends_every_process_and_says_nothing(tmp_path: Path, when: str) -
     arguments = ["mark", "two-heads", "class.csv", "--format", "csv", "--jobs", "2"]
     desk = subprocess.Popen(
         [sys.executable, "-c", f"import sys; from headwork.cli import main; sys.argv[1:] = {arguments}; main()"],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # under nohup nobody would hear it
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
