@@ -81,7 +81,7 @@ class PlainAtOnce(_SingleLevelFunction):
     ) -> Tensor | None:
         ctx.numbers = causal, scale
         if query.numel() * key.size(-2) <= SOON_AGAIN:
-            ctx.save_for_backward(query, key, value, mask)
+            ctx.save_for_backward(query, key, value, mask, None, None)
             return plain_forward(query, key, value, mask, None, causal, grouped, scale)
         lse = torch.empty(query.shape[:-1], dtype=torch.float64, device="cpu")
         out = plain_forward(query, key, value, mask, lse, causal, grouped, scale)
@@ -90,20 +90,17 @@ class PlainAtOnce(_SingleLevelFunction):
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        query, key, value, mask = saved[:4]
-        out, lse = saved[4:] or (None, None)
+        query, key, value, mask, out, lse = ctx.saved_tensors
         causal, scale = ctx.numbers
         assert kernel is not None
         # As above; and what is to be seen by the profiler goes through the operator, too.
         if type(dout) in PLAIN and not (is_grad_enabled() or dout.is_neg() or profiled()):
-            needs = ctx.needs_input_grad
-            dq = empty_like(query) if needs[0] else None
-            dk = empty_like(key) if needs[1] else None
-            dv = empty_like(value) if needs[2] else None
+            of_query, of_key, of_value, *_ = ctx.needs_input_grad
+            dq = empty_like(query) if of_query else None
+            dk = empty_like(key) if of_key else None
+            dv = empty_like(value) if of_value else None
             number = DEFAULT_THREADS or get_num_threads()
-            places = (out, lse, dout, dq, dk, dv)
-            if kernel.plain_gradients(query, key, value, mask, *places, causal, scale, number):
+            if kernel.plain_gradients(query, key, value, mask, out, lse, dout, dq, dk, dv, causal, scale, number):
                 return dq, dk, dv, None, None, None, None
         what = plain(causal, query.size(-1) ** -0.5 if scale is None else scale)
         if out is None:
