@@ -88,6 +88,13 @@ def test_nothing_is_refused(words: str) -> None:
         assert isinstance(list(runs(maths)), list)
 
 
+@pytest.mark.parametrize("piece", ["{", r"\frac{", r"\sqrt", "^{", "_", "_a^b^{x", r"\begin{pmatrix}", r"\hat"])
+def test_what_has_no_end_stands_as_it_was_typed(piece: str) -> None:
+    """However deep it goes: it ended in a traceback."""
+    deep = read_tex("x" + 4000 * piece)
+    assert all(isinstance(write(deep), str) for write in (latex, mathml, typst_maths, inline))
+
+
 @pytest.mark.parametrize("name", built_in())
 def test_only_a_sheets_prose_is_read_as_mathematics(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In no format does headwork read back what it has printed."""

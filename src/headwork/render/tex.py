@@ -17,6 +17,8 @@ _BARS = ("bar", "overline")
 _SIZES = tuple(f"{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r", "m"))
 _NOTHING = ("left", "right", *_SIZES, "displaystyle", "textstyle", "limits", ",", ";", "!", ":", " ", "\\")
 _ROOM = ("quad", "qquad")
+SCRIPTS = 4  # of one letter; TeX itself takes two
+DEEPEST = 40  # of what stands within one another; from there on it stands as it was typed
 _TRANSPOSED = (m.Letter("T"), m.Letter("top"), m.Letter("intercal"))
 
 
@@ -34,15 +36,19 @@ class _Tex:
 
     def __init__(self, tex: str) -> None:
         self.tokens = _TOKEN.findall(tex)
+        self.depth = 0
 
     def line(self, *until: str) -> m.Maths:
         items: list[m.Maths] = []
+        scripts = 0  # of the last item
         while self.tokens and self.tokens[0] not in until:
             token = self.tokens.pop(0)
-            if token in ("^", "_") and items and self.tokens:
+            if token in ("^", "_") and items and self.tokens and scripts < SCRIPTS:
                 items.append(self.script(token, items.pop()))
+                scripts += 1
             else:
                 items += self.one(token)
+                scripts = 0
         return m.row(*items)
 
     def script(self, token: str, base: m.Maths) -> m.Maths:
@@ -54,6 +60,15 @@ class _Tex:
 
     def one(self, token: str) -> list[m.Maths]:
         """What a token stands for, with its arguments; nothing where it says how wide a space is."""
+        if self.depth == DEEPEST:
+            rest, self.tokens = "".join((token, *self.tokens)), []
+            return [m.Words(rest)]
+        self.depth += 1
+        found = self.meant(token)
+        self.depth -= 1
+        return found
+
+    def meant(self, token: str) -> list[m.Maths]:
         if token.endswith("}") and len(token) > 2:  # \text{…}
             words = token.partition("{")[2][:-1]
             return [m.Letter(words) if words.isalnum() else m.Words(words)]
